@@ -89,7 +89,12 @@ class Fetcher:
         self._side = side
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
         self._states: dict[TopicPartition, PartitionFetchState] = {}
-        self.log_ends = LogEnds(cluster, self.position, read_committed=self._settings.read_committed)
+        self.log_ends = LogEnds(
+            cluster,
+            self.position,
+            read_committed=self._settings.read_committed,
+            wait_s=self._settings.max_wait_ms / 1000,
+        )
         unreachable = unreachable or cluster_unreachable(f"{side} cluster", settings.get("bootstrap.servers"))
         self._queues = FetchQueues(cluster, self._settings.metadata_max_age_s, self._opened)
         self._distances = (

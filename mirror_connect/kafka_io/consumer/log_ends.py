@@ -26,10 +26,15 @@ if TYPE_CHECKING:
     from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueue
 
 UNKNOWN: Final = -1
-# An end that nobody has told for so long is asked for; one that is still not told for so long is unknown.
-ASK_AFTER_S: Final = 3.0
+# An end that was not told for so long, besides the time that a fetch may wait at the broker, is asked for.
+ASK_AFTER_S: Final = 0.2
+LOOK_EVERY_S: Final = 0.2
+# With more partitions than this, all of that costs more than it is worth: these are the least times then.
+MANY: Final = 1_000
+ASK_MANY_AFTER_S: Final = 3.0
+LOOK_AT_MANY_EVERY_S: Final = 1.0
+# An end that was not told for so long is unknown.
 UNKNOWN_AFTER_S: Final = 10.0
-LOOK_EVERY_S: Final = 1.0
 # In one request: the answer is read within about half a millisecond.
 MOST_ASKED: Final = 250
 _NEVER: Final = -math.inf
@@ -79,15 +84,22 @@ class LogEnd:
 class LogEnds:
     """The ends of the partitions of one task. `changed`: partitions whose end has changed, or became known or unknown.
 
-    `position(partition)`: the next offset to fetch; None if it isn't known or the partition isn't fetched.
+    `position(partition)`: the next offset to fetch; None if it isn't known or the partition isn't fetched. `wait_s`: how
+    long a broker keeps a fetch while there is nothing new.
     """
 
     def __init__(
-        self, cluster: Cluster, position: Callable[[TopicPartition], int | None], *, read_committed: bool
+        self,
+        cluster: Cluster,
+        position: Callable[[TopicPartition], int | None],
+        *,
+        read_committed: bool,
+        wait_s: float,
     ) -> None:
         self._cluster = cluster
         self._position = position
         self._read_committed = read_committed
+        self._wait_s = wait_s
         self._ends: dict[TopicPartition, LogEnd] = {}
         self._asking: dict[int, asyncio.Task[None]] = {}
         self.changed: dict[TopicPartition, None] = {}
@@ -108,7 +120,7 @@ class LogEnds:
         """Asks for what is not told otherwise, until cancelled. No error makes it raise."""
         try:
             while True:
-                await asyncio.sleep(LOOK_EVERY_S)
+                await asyncio.sleep(LOOK_EVERY_S if len(self._ends) <= MANY else LOOK_AT_MANY_EVERY_S)
                 self._look(time.monotonic())
         finally:
             for asking in self._asking.values():
@@ -116,7 +128,7 @@ class LogEnds:
             await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
     def _look(self, now: float) -> None:
-        before = now - ASK_AFTER_S
+        before = now - self._wait_s - (ASK_AFTER_S if len(self._ends) <= MANY else ASK_MANY_AFTER_S)
         # There may be thousands of others, which must cost very little.
         stale = [
             each

@@ -39,7 +39,7 @@ class InFlight:
 
     def given(self, batch: ProducerBatch) -> None:
         """The feed's `take` returns this batch."""
-        self._covered.append([batch.first_offset, batch.last_offset, batch.base_timestamp])
+        self._covered.append([batch.first_offset, batch.last_offset, batch.first_ms])
 
     def merged(self, batch: ProducerBatch) -> None:
         """The last batch is replaced by this one, which may cover later offsets too."""

@@ -171,6 +171,11 @@ class ProducerBatch:
         """Bytes on the wire."""
         return HEADER_SIZE + len(self.records)
 
+    @property
+    def first_ms(self) -> int:
+        """The timestamp of its first record at the source."""
+        return self.base_timestamp if self.append_time is None else self.append_time
+
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:

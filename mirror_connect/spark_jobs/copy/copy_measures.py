@@ -155,6 +155,7 @@ class CopyMeasures:
             else:
                 self._behind[partition] = None
             measures = flow.measures
+            measures.settle()
             age, latency = measures.age.take(), measures.latency.take()
             if age is None and latency is None and self._told.get(partition) == told:
                 continue

@@ -1,19 +1,23 @@
 """Measures one partition's way to the target: what was acknowledged, how old it was, how long it took.
 
 This runs for every batch, so it only adds up. Latencies are those of a batch's newest and of its first record, as nothing
-else is in a header. Half of the batch's records count for each.
+else is in a header. Half of the batch's records count for each. A partition that is acknowledged more often than every few
+milliseconds is measured that often: what is acknowledged in between has waited about as long.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
+from typing import Final
 
 from mirror_connect.connectors.task_measures import BUCKETS, LATENCY_BUCKETS_MS, Window
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
-from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.compression_sample import CompressionSample
 from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
+
+# Between two measured latencies of a partition.
+PAUSE_S: Final = 0.005
 
 
 class CopyTotals:
@@ -76,11 +80,22 @@ class DurationSum:
 class FlowMeasures:
     """Of one partition. `records`, `bytes`: acknowledged by the target.
 
-    `newest_ms`: the newest timestamp in the last fetch. `age`, `latency`, `latency_counts`: since they were last taken; see
+    `newest_ms`: the newest timestamp in the last fetch. `age`, `latency`, `latency_counts`: since they were last taken, see
     PartitionMeasures.
     """
 
-    __slots__ = ("age", "bytes", "latency", "latency_counts", "newest_ms", "records", "totals")
+    __slots__ = (
+        "_measured",
+        "_newest",
+        "_unmeasured",
+        "age",
+        "bytes",
+        "latency",
+        "latency_counts",
+        "newest_ms",
+        "records",
+        "totals",
+    )
 
     def __init__(self, totals: CopyTotals) -> None:
         self.totals = totals
@@ -88,6 +103,10 @@ class FlowMeasures:
         self.newest_ms = NO_TIMESTAMP
         self.age, self.latency = DurationSum(), DurationSum()
         self.latency_counts: dict[int, int] = {}
+        # When a latency was last measured, and how many records were acknowledged since.
+        self._measured = 0.0
+        self._newest: tuple[int, int] | None = None
+        self._unmeasured = 0
 
     def touch(self) -> None:
         """Something has changed that is not told here."""
@@ -101,26 +120,48 @@ class FlowMeasures:
             least = max(0, fetch.arrived_ms - newest)
             self.age.add(least, max(least, fetch.arrived_ms - fetch.oldest_ms), fetch.next_offset - fetch.fetch_offset)
 
-    def acked(self, batch: ProducerBatch) -> None:
-        """The target has acknowledged this batch."""
-        totals, count, size = self.totals, batch.count, batch.size
+    def acked(self, batch: ProducerBatch, size: int) -> None:
+        """The target has acknowledged this batch of so many bytes."""
+        totals = self.totals
         totals.touched[self] = None
-        self.records += count
+        self.records += batch.count
         self.bytes += size
-        now = time.time()
         if not batch.rewritten:
             totals.copied += 1
             totals.copied_bytes += size
-            if batch.codec != NONE:
+            if batch.codec:
                 totals.compressed_bytes += size
-                totals.sample.take(batch, now)
+        self._unmeasured += batch.count
+        now = time.time()
+        if not self._measured <= now < self._measured + PAUSE_S:
+            self._measured = now
+            self._measure(batch, now)
+
+    def _measure(self, batch: ProducerBatch, now: float) -> None:
+        """Measures the latency of this batch; those acknowledged just before count as having the same."""
+        totals = self.totals
+        count, self._unmeasured = self._unmeasured, 0
+        if not batch.rewritten and batch.codec:
+            totals.sample.take(batch, now)
         newest = batch.max_timestamp
         if newest < 0:
+            self._newest = None
             return
         # A clock that is ahead of ours is no reason for a negative latency.
         now_ms = int(now * 1000)
         least = now_ms - newest if newest < now_ms else 0
-        most = max(least, now_ms - batch.base_timestamp)
+        most = max(least, now_ms - batch.first_ms)
+        self._newest = least, most
+        self._add(least, most, count)
+
+    def settle(self) -> None:
+        """Counts what was acknowledged since the last measured latency, before the sums are taken."""
+        count, self._unmeasured = self._unmeasured, 0
+        if count and self._newest is not None:
+            self._add(*self._newest, count)
+
+    def _add(self, least: int, most: int, count: int) -> None:
+        totals = self.totals
         self.latency.add(least, most, count)
         totals.latency_total_ms += (least + most) * count >> 1
         low, counts, all_counts = bisect_left(LATENCY_BUCKETS_MS, least), self.latency_counts, totals.latency_counts

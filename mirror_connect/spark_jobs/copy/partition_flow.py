@@ -165,16 +165,20 @@ class PartitionFlow:
         """About the timestamp of the record there; NO_TIMESTAMP if it isn't known, or there is none."""
         if self._in_flight:
             return self._in_flight.oldest_ms
+        if (waiting := self._oldest_waiting_ms()) != NO_TIMESTAMP:
+            return waiting
+        offset, after = self._after
+        return after if offset == self.begins_at else NO_TIMESTAMP
+
+    def _oldest_waiting_ms(self) -> int:
+        """The same of what is not sent yet."""
         if self._held:
-            return self._held[0].base_timestamp
+            return self._held[0].first_ms
         if self._pieces is not None:
             return self._pieces.oldest_ms
         if not self._reader.ended:
             return first_timestamp(self._reader.data, self._reader.at)
-        if self._fetched:
-            return self._fetched[0].oldest_ms
-        offset, after = self._after
-        return after if offset == self.begins_at else NO_TIMESTAMP
+        return self._fetched[0].oldest_ms if self._fetched else NO_TIMESTAMP
 
     def put(self, fetched: CompletedFetch) -> None:
         """Takes the next fetch from the source."""
@@ -211,13 +215,14 @@ class PartitionFlow:
     def clear(self) -> None:
         """Releases what was fetched and not sent, and takes nothing more until `restart`."""
         self.measures.touch()
-        if (oldest := self.oldest_ms()) >= 0:
-            self._after = self.source_offset + 1, oldest
+        oldest_ms = self._oldest_waiting_ms()
         self.stopped = True
         if self._held:
             # These are read again after a restart.
             self.next_offset = self._held[0].first_offset
             self._held.clear()
+        if oldest_ms != NO_TIMESTAMP and self.next_offset is not None:
+            self._after = self.next_offset, oldest_ms
         for fetched in (self._current, *self._fetched):
             if fetched is not None:
                 fetched.release()
@@ -284,10 +289,11 @@ class PartitionFlow:
         """The target has this batch, and all before it."""
         self._in_flight.acked(batch)
         counters = self._counters
+        size = batch.size
         counters["records"] = counters.get("records", 0) + batch.count
-        counters["bytes"] = counters.get("bytes", 0) + batch.size
+        counters["bytes"] = counters.get("bytes", 0) + size
         counters["batches"] = counters.get("batches", 0) + 1
-        self.measures.acked(batch)
+        self.measures.acked(batch, size)
         if self._target_end is not None and base_offset != self._target_end and base_offset >= 0:
             if base_offset > self._target_end:
                 self._on_others(self, self._target_end, base_offset - self._target_end)
@@ -303,6 +309,7 @@ class PartitionFlow:
         if error.offset >= 0:
             # All below is on the target or was dropped. Later batches are dropped, and read again.
             self.next_offset = error.offset
+            self._after = error.offset, self._in_flight.oldest_ms
         # Dropped batches may be on the target all the same. They must not count as records of another writer.
         self._target_end = None
         self._in_flight.clear()
@@ -333,6 +340,7 @@ class PartitionFlow:
         """The next batch that is not dropped; None at the end of what was fetched."""
         if self._held:
             return self._next_held()
+        view: BatchView | None = None
         try:
             while True:
                 batch = self._next_piece()
@@ -347,7 +355,12 @@ class PartitionFlow:
                     return None
         except CorruptBatchError as error:
             self.behind_corrupt = self._next_intact()
+            fetch = self._current
             self.clear()
+            if fetch is not None and self.next_offset is not None:
+                # Nothing in a corrupt header can be trusted, but the records are among those of their fetch.
+                first = NO_TIMESTAMP if view is None else first_timestamp(view.data)
+                self._after = self.next_offset, max(fetch.oldest_ms, min(first, fetch.newest_ms))
             self._on_corrupt(self, error)
             return None
 
