@@ -121,6 +121,10 @@ class CheckpointMemory:
         self._newest |= {each.of: each for each in new}
         return new
 
+    def newest(self, group: str, partition: TopicPartition) -> Checkpoint | None:
+        """The newest one of this target partition; None if there is none."""
+        return self._newest.get(CheckpointKey(group, *partition))
+
     def of_group(self, group: str) -> dict[TopicPartition, Checkpoint]:
         """A group's checkpoints by target partition, to sync the group itself."""
         return {TopicPartition(key.topic, key.partition): each for key, each in self._newest.items() if key[0] == group}

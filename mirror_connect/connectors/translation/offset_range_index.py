@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -37,10 +37,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A downstream offset for an upstream one."""
+    """A downstream offset for an upstream one. `repeats`: at most how many records are repeated, as far as is known."""
 
     offset: int
     kind: Kind
+    repeats: int = field(default=0, compare=False)
 
     @property
     def exact(self) -> bool:
@@ -106,8 +107,9 @@ class RangeIndex:
             if not self._starts:
                 return None
             if at.owed:
-                return Translation(at.floor, Kind.SAFE)
-            return Translation(at.downstream, Kind.EXACT if upstream == at.reach else Kind.FLOOR)
+                return Translation(at.floor, Kind.SAFE, at.downstream + upstream - at.reach - at.floor)
+            kind = Kind.EXACT if upstream == at.reach else Kind.FLOOR
+            return Translation(at.downstream, kind, upstream - at.reach)
         i = bisect_right(self._starts, upstream) - 1
         if i < 0:
             return None
@@ -129,15 +131,18 @@ class RangeIndex:
         floor = _FLOOR - value
         before = self._values[i - 1] if i else _VOID
         at_the_end_of_a_run = upstream == start and before >= 0 and before + start - self._starts[i - 1] == floor
-        return Translation(floor, Kind.EXACT if at_the_end_of_a_run else Kind.FLOOR)
+        if at_the_end_of_a_run:
+            return Translation(floor, Kind.EXACT)
+        return Translation(floor, Kind.FLOOR, upstream - start)
 
     def _bounded(self, i: int, found: Translation) -> Translation:
         lows, highs = self._bounds_of_pieces()
         if lows[i + 1] < found.offset:
-            return Translation(lows[i + 1], Kind.SAFE)
+            more = found.offset - lows[i + 1] if found.offset < _FAR else 0
+            return Translation(lows[i + 1], Kind.SAFE, found.repeats + more)
         if found.exact and highs[i] > found.offset:
             # Copies of earlier records come after it.
-            return replace(found, kind=Kind.SAFE)
+            return replace(found, kind=Kind.SAFE, repeats=highs[i] - found.offset)
         return found
 
     def _bounds_of_pieces(self) -> tuple[array[int], array[int]]:

@@ -54,6 +54,12 @@ class OffsetSyncStore:
             _insert(slots, sync)
         self._slots.put(partition, slots)
 
+    def repeats(self, topic: str, partition: int, upstream: int) -> int:
+        """At most how many records a group reads again that continues where `translate` says; 0 if that is nowhere."""
+        slots = self._slots.get(TopicPartition(topic, partition))
+        sync = next((sync for sync in slots or () if sync.upstream <= upstream), None)
+        return 0 if sync is None else max(0, upstream - sync.upstream - 1)
+
     def translate(self, topic: str, partition: int, upstream: int) -> int | None:
         """The downstream offset for a committed one. TOO_OLD below every sync; None if nothing is known (yet).
 

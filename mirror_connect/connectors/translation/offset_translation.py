@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from mirror_connect.connectors.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from mirror_connect.connectors.records.checkpoints import Checkpoint, checkpointed_topic
@@ -21,6 +22,18 @@ from mirror_connect.connectors.translation.recent_partitions import MOST_PARTITI
 
 # A topic's present id, None if it is unknown.
 TopicId = Callable[[str], bytes | None]
+
+
+class TranslatedPlace(NamedTuple):
+    """Where a committed offset leads. `checkpoint`: None if it can't be translated.
+
+    `repeats`: at most how many records a group reads again that continues at the checkpoint.
+    """
+
+    partition: TopicPartition
+    remote_topic: str
+    checkpoint: Checkpoint | None
+    repeats: int
 
 
 class OffsetTranslator:
@@ -108,25 +121,40 @@ class OffsetTranslator:
         self, group: str, committed: CommittedOffsets, source_id: TopicId, target_id: TopicId
     ) -> list[Checkpoint]:
         """A group's checkpoints for its committed offsets at the source; none for those that can't be translated."""
+        places = self.places(group, committed, source_id, target_id)
+        return [place.checkpoint for place in places if place.checkpoint is not None]
+
+    def places(
+        self, group: str, committed: CommittedOffsets, source_id: TopicId, target_id: TopicId
+    ) -> list[TranslatedPlace]:
+        """The same for every committed offset whose topic is translated."""
         found = []
         for partition, (upstream, metadata) in sorted(committed.items()):
             if not self._is_accepted(partition.topic):
                 continue
             remote = self.remote_topic(partition.topic)
             ids = source_id(partition.topic) or NO_ID, target_id(remote) or NO_ID
-            downstream = self._translated(partition, upstream, ids)
+            downstream, repeats = self._translated(partition, upstream, ids)
+            checkpoint = None
             if downstream is not None and downstream >= 0:
-                found.append(Checkpoint(group, remote, partition.partition, upstream, downstream, metadata))
+                checkpoint = Checkpoint(group, remote, partition.partition, upstream, downstream, metadata)
+            found.append(TranslatedPlace(partition, remote, checkpoint, repeats))
         return found
 
-    def _translated(self, partition: TopicPartition, upstream: int, ids: tuple[bytes, bytes]) -> int | None:
+    def _translated(self, partition: TopicPartition, upstream: int, ids: tuple[bytes, bytes]) -> tuple[int | None, int]:
+        """The downstream offset, and at most how many records are repeated there."""
         ranges, by_syncs = self._ranges.get(partition), self._syncs.translate(*partition, upstream)
+        by_ranges = None
         if ranges is None or ranges.belongs_to(*ids):
-            return translated(None if ranges is None else ranges.translate(upstream), by_syncs)
+            by_ranges = None if ranges is None else ranges.translate(upstream)
+            found = translated(by_ranges, by_syncs)
+            if by_ranges is not None and found is not None:
+                return found, max(0, by_ranges.repeats - (found - by_ranges.offset))
+            return found, self._syncs.repeats(*partition, upstream)
         # The ranges are of a deleted topic of the same name. They don't apply to the present one. Neither do syncs that lead
         # to records of the deleted one. Records of the present topic are after those.
         among_former = by_syncs is not None and 0 <= by_syncs < ranges.end and ranges.has_target(ids[1])
-        return None if among_former else by_syncs
+        return None if among_former else by_syncs, self._syncs.repeats(*partition, upstream)
 
 
 def offsets_to_commit(

@@ -8,8 +8,9 @@ as long as it lasts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Protocol
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from mirror_connect.connectors.partitions import CommittedOffsets, TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
@@ -36,10 +37,18 @@ class TargetGroups(Protocol):
         """See ConsumerGroups."""
 
 
+class FoundAtTarget(NamedTuple):
+    """A group's committed offsets on the target, and when that was so (ms since 1970)."""
+
+    offsets: Mapping[TopicPartition, int]
+    at_ms: int
+
+
 class GroupSync:
     """Moves a task's groups. `may_write`: whether the lease is valid now. `logged` outlives a task's epoch.
 
-    `stuck`: the problems of groups that the last pass should have moved and could not.
+    `stuck`: the problems of groups that the last pass should have moved and could not. `found`: what
+    groups have committed on the target by now, those that may be moved.
     """
 
     def __init__(
@@ -54,6 +63,7 @@ class GroupSync:
         self._log = log
         self._logged = {} if logged is None else logged
         self.stuck: list[Problem] = []
+        self.found: dict[str, FoundAtTarget] = {}
 
     async def run(self, memory: CheckpointMemory) -> int:
         """One pass; returns how many groups were moved. ClusterUnreachable, NotAuthorized."""
@@ -63,6 +73,8 @@ class GroupSync:
         listed = await self._groups.listed()
         obstacles = {group: found for group in wanted if (found := obstacle_of(listed.get(group))) is not None}
         idle = [group for group in wanted if group not in obstacles]
+        for group in obstacles:
+            self.found.pop(group, None)  # its members commit there now, or others do
         read = await self._groups.read(idle)
         obstacles |= {
             group: Obstacle(ProblemCode.GROUP_UNREADABLE, f"can't be read on the target: {why}")
@@ -88,7 +100,12 @@ class GroupSync:
     async def _move(self, group: str, memory: CheckpointMemory, at_target: CommittedOffsets) -> Obstacle | bool:
         """True if the group was moved, False if nothing had to be; or the obstacle."""
         wanted = offsets_to_commit(memory.of_group(group), at_target)
-        if not wanted or not self._may_write():
+        offsets = {partition: committed.offset for partition, committed in at_target.items()}
+        if not wanted:
+            self.found[group] = FoundAtTarget(offsets, self._now_ms())
+            return False
+        self.found.pop(group, None)
+        if not self._may_write():
             return False
         answer = await self._groups.write(group, wanted)
         if isinstance(answer, str):
@@ -104,7 +121,14 @@ class GroupSync:
             f"{_why(code, partitions[0][0])}"
             for code, partitions in sorted(refused.items())
         )
-        return Obstacle(ProblemCode.GROUP_NOT_MOVED, text) if text else True
+        if text:
+            return Obstacle(ProblemCode.GROUP_NOT_MOVED, text)
+        moved = {partition: committed.offset for partition, committed in wanted.items()}
+        self.found[group] = FoundAtTarget(offsets | moved, self._now_ms())
+        return True
+
+    def _now_ms(self) -> int:
+        return int(time.time() * 1000)
 
     def _log_new(self, obstacles: dict[str, Obstacle]) -> None:
         new: dict[Obstacle, list[str]] = {}

@@ -26,6 +26,7 @@ from mirror_connect.connectors.records.checkpoints import Checkpoint, Checkpoint
 from mirror_connect.connectors.records.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER, on_topic
+from mirror_connect.connectors.task_measures import SOURCE, TARGET, GroupMeasures
 from mirror_connect.connectors.task_protocol import TaskSpec
 from mirror_connect.connectors.translation.offset_ranges import offset_ranges_topic
 from mirror_connect.connectors.translation.offset_translation import OffsetTranslator
@@ -38,7 +39,9 @@ from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.consumer.record_reading import ReadRecord
 from mirror_connect.kafka_io.consumer.topic_reader import TopicReader
 from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.copy.request_rows import RequestRows
 from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.group_measures import GroupFigures
 from mirror_connect.spark_jobs.tasks.group_sync import GroupSync
 from mirror_connect.spark_jobs.tasks.writing_task import WritingTask, every, together
 
@@ -73,9 +76,9 @@ class CheckpointTask:
         self._settings = MirrorCheckpoint().settings(spec.config)
         self._policy = replication_policy(spec.config)
         self._selection = checkpoint_selection(self._settings)
-        self._clusters: list[Cluster] = []
-        self._source = self._cluster(spec.source_admin, "checkpoint-source-admin", "admin")
-        self._target = self._cluster(spec.target_admin, "checkpoint-target-admin", "admin")
+        self._clusters: list[tuple[str, Cluster]] = [(TARGET, self._writing.frame.target)]
+        self._source = self._cluster(spec.source_admin, SOURCE, "checkpoint-source-admin", "admin")
+        self._target = self._cluster(spec.target_admin, TARGET, "checkpoint-target-admin", "admin")
         self._target_reader = self._reader(spec.target_consumer, "target", "checkpoints-target-consumer")
         self._place = offset_syncs_place(
             self._policy, self._settings.text("offset-syncs.topic.location"), spec.source_alias, spec.target_alias
@@ -95,6 +98,9 @@ class CheckpointTask:
         self._group_sync: GroupSync | None = None
         self._problems = self._writing.problems
         self._writing.found = self._found
+        self._figures = GroupFigures(self._memory)
+        self._writing.groups = self._measured_groups
+        self._writing.requests = RequestRows(self._clusters)
 
     async def run(self) -> None:
         """From the first connection to the end."""
@@ -103,7 +109,7 @@ class CheckpointTask:
     async def close(self) -> None:
         """Ends connections."""
         await self._writing.close()
-        for cluster in self._clusters:
+        for _, cluster in self._clusters[1:]:  # the first one is the frame's
             await cluster.close()
 
     # The whole task.
@@ -112,6 +118,9 @@ class CheckpointTask:
         readers = {self._target_reader: None, self._syncs_reader: None}
         stuck = [] if self._group_sync is None else self._group_sync.stuck
         return (*(problem for reader in readers for problem in reader.problems), *stuck)
+
+    def _measured_groups(self) -> tuple[tuple[GroupMeasures, ...], int]:
+        return self._figures.take({} if self._group_sync is None else self._group_sync.found)
 
     async def _work(self) -> None:
         readers = {self._target_reader, self._syncs_reader}
@@ -144,7 +153,12 @@ class CheckpointTask:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pace_s):
                 await self._translated.wait()
-        await every(pace_s, lambda: self._unless_away(_GROUPS_WAIT, lambda: sync.run(self._memory)))
+
+        async def sync_all() -> None:
+            await sync.run(self._memory)
+            self._figures.synced()
+
+        await every(pace_s, lambda: self._unless_away(_GROUPS_WAIT, sync_all))
 
     # Topics read before the first round.
 
@@ -244,6 +258,7 @@ class CheckpointTask:
             topic = self._policy.checkpoints_topic(self._spec.source_alias)
             records = [NewRecord(each.key(), each.value(), now) for each in changed]
             await self._writing.write(topic, records, self._keys(changed))
+            self._figures.wrote(changed, max(0, int(time.time() * 1000) - now))
         if not self._translated.is_set():
             # An earlier process may have ended after a checkpoint and before its key was in connect-offsets.
             self._writing.touch(self._keys(each for each in checkpoints if each.downstream >= 0))
@@ -256,6 +271,7 @@ class CheckpointTask:
         await self._tail_mappings()
         # If the source is unreachable, this gives one line instead of one for each group.
         await self._source.connect()
+        read_ms = int(time.time() * 1000)
         read = await self._groups.read(self._spec.assigned_groups)
         self._log_unreadable(read.problems)
         translator = self._translator
@@ -274,11 +290,12 @@ class CheckpointTask:
             self._source.refresh(topics),
             self._target.refresh({translator.remote_topic(topic) for topic in topics}),
         )
-        return [
-            checkpoint
+        places = {
+            group: translator.places(group, committed, self._source.topic_id, self._target.topic_id)
             for group, committed in read.committed.items()
-            for checkpoint in translator.checkpoints(group, committed, self._source.topic_id, self._target.topic_id)
-        ]
+        }
+        self._figures.checked(places, read_ms)
+        return [each.checkpoint for found in places.values() for each in found if each.checkpoint is not None]
 
     async def _unless_away(self, waits: Problem, do: Callable[[], Awaitable[Any]]) -> Any:
         """The result; None if a cluster is unreachable, which is reported as `waits`. The next round tries again."""
@@ -309,13 +326,13 @@ class CheckpointTask:
         )
 
     def _reader(self, properties: Any, side: str, role: str) -> TopicReader:
-        cluster = self._cluster(properties, role, "consumer")
+        cluster = self._cluster(properties, side, role, "consumer")
         return TopicReader(cluster, properties, side, self._link.log)
 
-    def _cluster(self, properties: Any, role: str, kind: Kind) -> Cluster:
+    def _cluster(self, properties: Any, side: str, role: str, kind: Kind) -> Cluster:
         spec = self._spec
         name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|{role}"
         configured = properties.get("client.id")
         cluster = Cluster(properties, f"{configured}|{name}" if configured else name, kind)
-        self._clusters.append(cluster)
+        self._clusters.append((side, cluster))
         return cluster

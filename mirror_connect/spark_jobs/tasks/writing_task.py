@@ -14,9 +14,12 @@ from typing import Any, Final
 from mirror_connect.connectors.problems import Problem, different
 from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
 from mirror_connect.connectors.records.partitioner import partition_for
+from mirror_connect.connectors.task_measures import TARGET, GroupMeasures, TaskMeasures
 from mirror_connect.connectors.task_protocol import TaskSpec
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
+from mirror_connect.spark_jobs.copy.request_rows import RequestRows
 from mirror_connect.spark_jobs.task_context import WorkerLink
 from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cancelled
 
@@ -46,6 +49,10 @@ class WritingTask:
         self._new_keys: dict[bytes, None] = {}
         self._touched: dict[bytes, None] = {}
         self._known: set[bytes] = set()
+        self._commits = CommitMeasures()
+        # What the work measures besides: groups, and how many more there are.
+        self.groups: Callable[[], tuple[tuple[GroupMeasures, ...], int]] = lambda: ((), 0)
+        self.requests = RequestRows([(TARGET, self.frame.target)])
 
     async def run(self) -> None:
         """Runs from the first connection to the last source offset. Raises the work's errors, NotAuthorized, FencedError."""
@@ -110,7 +117,27 @@ class WritingTask:
         """Runs separately, because the other work waits while the target is unreachable."""
         while True:
             self._show_problems()
+            self._measure()
             await asyncio.sleep(SOURCE_OFFSETS_S)
+
+    def _measure(self) -> None:
+        if not self.link.measures_wanted:
+            return
+        groups, more = self.groups()
+        commits = self._commits
+        self.link.measured(
+            TaskMeasures(
+                int(time.time() * 1000),
+                requests=self.requests.take(),
+                connections=self.requests.connections,
+                commits=commits.commits,
+                failed_commits=commits.failed,
+                commit=commits.took.take(),
+                committed_ms=commits.committed_ms,
+                groups=groups,
+                more_groups=more,
+            )
+        )
 
     def _show_problems(self) -> None:
         refused = (writer.target.problem for writer in self._writers.values())
@@ -119,6 +146,8 @@ class WritingTask:
 
     async def _write_source_offsets(self, marked: dict[bytes, None]) -> None:
         keys = list(marked)
+        self._commits.note()
+        noted_ms, began = self._commits.noted_ms, time.monotonic()
         if self.spec.reports_offsets:
             for key in keys:
                 self.link.wrote_for(key)
@@ -130,6 +159,8 @@ class WritingTask:
             self._touched.pop(key, None)
         if keys:
             self.link.counters["commits"] = self.link.counters.get("commits", 0) + 1
+        if keys or not self._touched:
+            self._commits.done(noted_ms, time.monotonic() - began if keys else None)
 
     async def _write_keys(self, keys: Sequence[bytes]) -> None:
         by_partition: dict[int, list[NewRecord]] = {}
