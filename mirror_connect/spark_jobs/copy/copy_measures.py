@@ -34,6 +34,8 @@ from mirror_connect.spark_jobs.copy.request_rows import RequestRows
 
 # Partitions that are behind are looked at again without a reason, so many in each report.
 LOOKED_AT: Final = 100
+# The event loop may do something else after so many: they take about half a millisecond.
+AT_ONCE: Final = 100
 # In the last report of an epoch nothing is left to the next one.
 MOST_LAST_ROWS: Final = 10 * MOST_ROWS
 
@@ -73,6 +75,9 @@ class CopyMeasures:
         self._behind: dict[TopicPartition, None] = {}
         self._told: dict[TopicPartition, _Told] = {}
         self._gone: list[TopicPartition] = []
+        # Rows of the next report, and of how many partitions they were to be; None before the first one.
+        self._made: list[PartitionMeasures] = []
+        self._looked_at: int | None = None
 
     def add(self, partition: TopicPartition) -> FlowMeasures:
         """The measures of a partition that the task has from now on."""
@@ -90,11 +95,13 @@ class CopyMeasures:
         self._behind.pop(partition, None)
         self._told.pop(partition, None)
         self._gone.append(partition)
+        self._made = [row for row in self._made if row[:2] != partition]
 
     def take(self, *, last: bool = False) -> TaskMeasures:
         """What changed since the last call. `last`: with many more partitions, as no other report follows."""
-        self._collect()
-        rows = self._rows(MOST_LAST_ROWS if last else MOST_ROWS)
+        while self.make_some(last=last):
+            pass
+        rows, self._made, self._looked_at = self._made, [], None
         totals, counts, commits = self.totals, self._counts, self._commits
         buffered, limit = self._buffered()
         gone, self._gone = self._gone, []
@@ -124,6 +131,17 @@ class CopyMeasures:
             commit=commits.took.take(),
             committed_ms=commits.committed_ms,
         )
+
+    def make_some(self, *, last: bool = False) -> bool:
+        """Makes some of what `take` then takes. True if there is more to make."""
+        if self._looked_at is None:
+            self._looked_at = 0
+            self._collect()
+        most = MOST_LAST_ROWS if last else MOST_ROWS
+        looked_at = min(AT_ONCE, most - self._looked_at, len(self._pending))
+        self._made += self._rows(looked_at)
+        self._looked_at += looked_at
+        return bool(self._pending) and self._looked_at < most
 
     def _collect(self) -> None:
         """Notes which partitions may have changed."""

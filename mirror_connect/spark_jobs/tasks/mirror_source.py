@@ -398,15 +398,27 @@ class SourceTask:
         while True:
             await asyncio.sleep(MEASURE_S)
             if self._link.measures_wanted:
+                while self._measure_some():
+                    await asyncio.sleep(0)
                 self._measure()
+
+    def _measure_some(self) -> bool:
+        try:
+            return self._measures.make_some()
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in measuring, copying continues
+            self._measuring_failed(error)
+            return False
 
     def _measure(self, *, last: bool = False) -> None:
         try:
             self._link.measured(self._measures.take(last=last))
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong in measuring, copying continues
-            if not self._unmeasured:
-                self._unmeasured = True
-                self._link.log(f"Its metrics are missing or old: {type(error).__name__}: {error}. Report this fault")
+        except Exception as error:  # noqa: BLE001 - as above
+            self._measuring_failed(error)
+
+    def _measuring_failed(self, error: Exception) -> None:
+        if not self._unmeasured:
+            self._unmeasured = True
+            self._link.log(f"Its metrics are missing or old: {type(error).__name__}: {error}. Report this fault")
 
     def _report_passed(self) -> None:
         """Reports how far partitions are. Their former owner may have copied records that are copied again."""

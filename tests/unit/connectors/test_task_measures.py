@@ -90,8 +90,8 @@ def test_the_largest_report_blocks_nobody_for_long() -> None:
     report = TaskReport("one", 1, RUNNING, settled=False, measures=TaskMeasures(0, partitions=rows))
     times = []
     for _ in range(20):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         json.dumps(report.to_json())
-        times.append(time.perf_counter() - begun)
+        times.append(time.thread_time() - begun)
     # It takes about 1 ms on one core of a server; other tests run beside this one.
     assert min(times) < 0.005
