@@ -45,11 +45,9 @@ from mirror_connect.app.version import API_VERSION
 log = logging.getLogger(__name__)
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-# Whatever their method. What Connect's workers call is refused anyway.
-_CHANGE_NOTHING: Final = SIGNED_PATHS | {
-    "/connector-plugins/{plugin}/config/validate",
-    "/connector-plugins/{plugin}/config/plan",
-}
+# Whatever their method. What Connect's workers call is refused anyway. A plan is not among them: the worker logs in wherever
+# the request says, with what its config providers give, so whoever may only read could have secrets sent anywhere.
+_CHANGE_NOTHING: Final = SIGNED_PATHS | {"/connector-plugins/{plugin}/config/validate"}
 # Dedicated mode.
 BY_THE_FILE: Final = (
     "A file configures the connectors, and REST only reads: change the file, or start the process again"
