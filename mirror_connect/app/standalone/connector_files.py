@@ -39,26 +39,34 @@ def read_connector_files(paths: Sequence[str]) -> list[ConnectorFile]:
     return list(found.values())
 
 
-def read_connector_file(path: str) -> ConnectorFile:
-    """ConnectorFileRefused names the file, what is wrong with it and where, without a value of it."""
+def read_connector_file(path: str, name: str | None = None) -> ConnectorFile:
+    """ConnectorFileRefused names the file, what is wrong with it and where, without a value of it.
+
+    `name`: for a connector whose file has none. Kafka's standalone worker takes no such file.
+    """
     try:
         content = content_of(path, "the connector's file")
     except UnreadableFile as error:
         raise ConnectorFileRefused(path, error.problem) from None
+    return connector_of(content, path, name)
+
+
+def connector_of(content: bytes, path: str, name: str | None = None) -> ConnectorFile:
+    """As `read_connector_file`, of a file's content."""
     try:
         # Kafka reads as properties whatever is no JSON. A file that begins as JSON was meant to be.
         if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-            return _of_json(path, parse_json(content))
-        return _named(path, dict(properties_of(content, path)), None)
+            return _of_json(path, parse_json(content), name)
+        return _named(path, dict(properties_of(content, path)), None, name)
     except (BadRequest, ConfigError) as error:
         raise ConnectorFileRefused(path, str(error).replace("The request body", "it")) from None
 
 
-def _of_json(path: str, value: Any) -> ConnectorFile:
+def _of_json(path: str, value: Any, default: str | None) -> ConnectorFile:
     if not isinstance(value, dict):
         raise BadRequest("it must be a JSON object with name and config, or of settings alone")
     if not isinstance(value.get("config"), dict):
-        return _named(path, config_from(value, "it"), None)
+        return _named(path, config_from(value, "it"), None, default)
     config = config_from(value["config"], "The member config")
     name = text_of(value.get("name"), "The member name")
     if name is None or config.get("name", name) != name:
@@ -66,8 +74,10 @@ def _of_json(path: str, value: Any) -> ConnectorFile:
     return _named(path, {**config, "name": name}, _initial_state(value.get("initial_state")))
 
 
-def _named(path: str, config: Mapping[str, str | None], state: TargetState | None) -> ConnectorFile:
-    name = config.get("name")
+def _named(
+    path: str, config: Mapping[str, str | None], state: TargetState | None, default: str | None = None
+) -> ConnectorFile:
+    name = config.get("name", default)
     if not name:
         raise BadRequest("it has no name; a connector's file needs one")
     try:
