@@ -11,11 +11,14 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NoReturn
 
-from mirror_connect.cli.commands import COMMANDS, FILE, Command
+from mirror_connect.cli.command_row import FILE, Command
+from mirror_connect.cli.commands import COMMANDS
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 HELP: Final = ("--help", "-h")
+# Of the completion scripts, and in no help.
+_ASKING: Final = Command("__words", "", "", "mirror_connect.cli.rest.offered_words:main", "")
 
 
 def main() -> NoReturn:
@@ -29,6 +32,8 @@ def main() -> NoReturn:
         print(overview())
     elif name == "--version":
         print(f"mirror-connect {_version()}")
+    elif name == _ASKING.name:
+        run(_ASKING, rest)
     elif name not in COMMANDS:
         print(f"mirror-connect: {unknown(name)}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
@@ -56,14 +61,21 @@ def run(command: Command, arguments: Sequence[str]) -> None:
 
 
 def overview() -> str:
-    """The help of `mirror-connect`: a line for each command."""
-    width = max(map(len, COMMANDS)) + 2
+    """The help of `mirror-connect`: a line for each command, and one for each group of them."""
+    groups: dict[str, list[str]] = {}
+    for row in COMMANDS.values():
+        if row.group:
+            groups.setdefault(row.group, []).append(row.name)
+    width = max(len(row.name) for row in COMMANDS.values() if not row.group) + 2
+    group_width = max(map(len, groups)) + 2
     return "\n".join(
         (
             "usage: mirror-connect COMMAND [ARGUMENT …]",
             "Mirrors Kafka topics between clusters, as Kafka Connect with MirrorMaker 2 does.",
             "",
-            *(f"  {each.name:{width}}{each.summary}" for each in COMMANDS.values()),
+            *(f"  {each.name:{width}}{each.summary}" for each in COMMANDS.values() if not each.group),
+            "Of a running worker, ours or Kafka's:",
+            *(f"  {group:{group_width}}{', '.join(names)}" for group, names in groups.items()),
             "",
             "  --help     this text; behind a command: that command's",
             "  --version  the version",

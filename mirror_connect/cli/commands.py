@@ -5,57 +5,12 @@ A command's module is imported when the command runs, so that the start of one p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-FILE: Final = "FILE"
+from mirror_connect.cli.command_row import FILE, Command
+from mirror_connect.cli.rest_commands import REST_COMMANDS
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """`--name`. `value`: what has to follow it, as the help shows it; empty for nothing."""
-
-    name: str
-    value: str
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One row of the table.
-
-    `entry`: `module:function`; the function reads sys.argv[1:] and exits. `help` fits a screen of 24 lines of 80 characters.
-    `words`: what its arguments may be. `files`: they are paths.
-    """
-
-    name: str
-    arguments: str
-    summary: str
-    entry: str
-    help: str
-    words: tuple[str, ...] = ()
-    files: bool = False
-
-    @property
-    def usage(self) -> str:
-        """Its usage line."""
-        return " ".join(filter(None, ("usage: mirror-connect", self.name, self.arguments)))
-
-    @property
-    def options(self) -> list[Option]:
-        """--help, and what its help lists: lines of `--name VALUE`, two spaces, and the meaning."""
-        listed = [
-            Option(name, value, line["meaning"])
-            for line in _OPTIONS.finditer(self.help)
-            for name, value in _OPTION.findall(line["options"])
-        ]
-        return [*listed, Option("help", "", "what it does, and its options")]
-
-
-_OPTION: Final = re.compile(r"--([\w.-]+)(?: ([A-Z]+))?")
-_OPTIONS: Final = re.compile(r"^  (?P<options>--\S+(?: \S+)*)  +(?P<meaning>.+)$", re.MULTILINE)
 SHELLS: Final = ("bash", "zsh", "fish")
 
 _ROWS: Final = (
@@ -220,4 +175,4 @@ Prints the script to standard output. In the shell's start file:
         words=SHELLS,
     ),
 )
-COMMANDS: Final[Mapping[str, Command]] = {row.name: row for row in _ROWS}
+COMMANDS: Final[Mapping[str, Command]] = {row.name: row for row in (*_ROWS, *REST_COMMANDS)}

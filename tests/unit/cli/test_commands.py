@@ -14,10 +14,34 @@ from mirror_connect.app.dedicated.__main__ import arguments_parser
 from mirror_connect.app.mirror_maker.options import OPTIONS
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.check.__main__ import application as check
-from mirror_connect.cli.commands import COMMANDS, Command
+from mirror_connect.cli.command_row import Command
+from mirror_connect.cli.commands import COMMANDS
+from mirror_connect.cli.rest import (
+    apply_command,
+    config_command,
+    groups_command,
+    lag_command,
+    links_command,
+    logs_command,
+    problems_command,
+    state_commands,
+    status_command,
+    topics_command,
+)
+from mirror_connect.cli.rest.arguments import Parser
+from mirror_connect.cli.rest.command_run import action_parser, view_parser
 from mirror_connect.cli.verify_command import application
 
+VIEWS: dict[str, Any] = {
+    "status": status_command,
+    "links": links_command,
+    "lag": lag_command,
+    "topics": topics_command,
+    "groups": groups_command,
+    "problems": problems_command,
+}
 SCREEN = (24, 80)
+GROUPS = {each.group for each in COMMANDS.values() if each.group}
 
 
 def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -41,7 +65,9 @@ def test_each_help_fits_a_screen(command: str | None) -> None:
 
 def test_the_help_lists_every_command() -> None:
     lines = run("--help").stdout.splitlines()
-    assert [name for name, row in COMMANDS.items() if f"  {name:12}{row.summary}" not in lines] == []
+    assert [name for name, row in COMMANDS.items() if not row.group and f"  {name:12}{row.summary}" not in lines] == []
+    groups = [line[2:].split("  ", 1)[1].strip().split(", ") for line in lines if line[2:].startswith(tuple(GROUPS))]
+    assert [name for names in groups for name in names] == [each.name for each in COMMANDS.values() if each.group]
 
 
 def test_the_version_is_shown() -> None:
@@ -66,6 +92,10 @@ def test_the_version_is_shown() -> None:
         pytest.param(("mm2", "/nowhere/mm2.properties"), ("/nowhere/mm2.properties",), id="an_mm2_file_not_there"),
         pytest.param(("verify",), ("--source and --target",), id="no_link"),
         pytest.param(("verify", "--nope"), ("--nope",), id="no_option_of_the_command"),
+        pytest.param(("apply",), ("usage: mirror-connect apply FILE",), id="nothing_to_apply"),
+        pytest.param(("pause",), ("CONNECTOR",), id="nothing_to_pause"),
+        pytest.param(("lag", "--by", "day"), ("mirror-connect lag --help",), id="no_such_choice"),
+        pytest.param(("status", "--worker", "http://127.0.0.1:9"), ("127.0.0.1:9 can't be reached",), id="no_worker"),
         pytest.param(("completion", "tcsh"), ("usage: mirror-connect completion bash|zsh|fish",), id="no_shell"),
     ],
 )
@@ -94,6 +124,18 @@ def test_without_a_command_the_help_is_shown_and_the_code_is_2() -> None:
         pytest.param(("mm2", "/n"), "mirror_connect.app.foreground", ("typer", "mirror_connect.app.mirror_maker"), id="mm2"),
         pytest.param(("mm1",), "mirror_connect.app.foreground", ("typer", "mirror_connect.app.dedicated"), id="mm1"),
         pytest.param(("verify",), "mirror_connect.verify.link", ("fastapi", "mirror_connect.app.worker"), id="verify"),
+        pytest.param(
+            ("pause", "a", "--worker", "nope"),
+            "mirror_connect.cli.rest.worker_client",
+            ("fastapi", "uvloop", "yaml", "confluent_kafka", "mirror_connect.verify", "mirror_connect.app"),
+            id="pause",
+        ),
+        pytest.param(
+            ("__words", "contexts"),
+            "mirror_connect.cli.rest.offered_words",
+            ("httpx", "rich", "typer", "mirror_connect.app"),
+            id="completion_of_a_name",
+        ),
     ],
 )  # fmt: skip
 def test_a_command_imports_no_other(arguments: tuple[str, ...], loaded: str, absent: tuple[str, ...]) -> None:
@@ -129,3 +171,19 @@ def test_the_help_of_mm1_lists_the_options_that_have_an_effect_and_those_that_ha
     assert {each.name for each in COMMANDS["mm1"].options} == used
     idle = ", ".join(each.names[0] for each in OPTIONS if each.idle)
     assert f"Accepted, no effect: {idle}." in COMMANDS["mm1"].help
+
+
+@pytest.mark.parametrize(
+    ("command", "parser"),
+    [
+        *((each, view_parser(each, module.arguments)) for each, module in VIEWS.items()),
+        ("config", view_parser("config", config_command.arguments, watched=False)),
+        ("logs", view_parser("logs", logs_command.arguments, watched=False)),
+        ("apply", action_parser("apply", apply_command.arguments)),
+        *((each, action_parser(each, state_commands.arguments)) for each in ("pause", "resume", "stop", "delete")),
+        ("restart", action_parser("restart", state_commands.restart_arguments)),
+    ],
+)
+def test_the_help_of_a_command_for_a_worker_lists_its_options(command: str, parser: Parser) -> None:
+    names = {name for each in parser._actions for name in each.option_strings if name.startswith("--")}
+    assert {f"--{each.name}" for each in COMMANDS[command].options} == names | {"--help"}

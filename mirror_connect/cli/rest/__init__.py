@@ -1,0 +1,1 @@
+"""The commands that ask and direct a running worker over REST: ours, or Kafka's own."""

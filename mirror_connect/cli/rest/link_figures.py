@@ -1,0 +1,84 @@
+"""What the commands about links ask for (`/admin/links`, which only mirror-connect has), and columns that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from rich.text import Text
+
+from mirror_connect.cli.rest.figures import (
+    NOTHING,
+    bytes_rate,
+    count,
+    duration,
+    member,
+    milliseconds,
+    records_rate,
+    state,
+)
+from mirror_connect.cli.rest.listings import Column, Row
+from mirror_connect.cli.rest.selection import chosen_links
+from mirror_connect.cli.rest.status_command import STOPPED_BY_ITSELF
+from mirror_connect.cli.rest.worker_client import WorkerClient
+
+LINKS: Final = "/admin/links"
+# Rows of one answer.
+_PAGE: Final = 500
+
+LINK: Final = Column("link", lambda row: str(row["link"]))
+STATE: Final = Column("state", lambda row: state(row.get("state")))
+LAG_RECORDS: Final = Column("lag, records", lambda row: count(member(row, "lag", "records")), right=True)
+LAG_SECONDS: Final = Column("lag, time", lambda row: _behind(member(row, "lag", "seconds")), right=True)
+PARTITIONS_BEHIND: Final = Column(
+    "partitions behind", lambda row: count(member(row, "lag", "partitions_behind")), right=True, spare=True
+)
+PARTITIONS_UNKNOWN: Final = Column(
+    "not known", lambda row: count(member(row, "lag", "partitions_unknown")), right=True, spare=True
+)
+RECORDS_RATE: Final = Column(
+    "records", lambda row: records_rate(member(row, "rate", "records")), right=True, spare=True
+)
+BYTES_RATE: Final = Column("bytes", lambda row: bytes_rate(member(row, "rate", "bytes")), right=True, spare=True)
+LATENCY_MAX: Final = Column("max", lambda row: latency(row, "max"), right=True, wide=True)
+LATENCY_P50: Final = Column("p50", lambda row: latency(row, "p50"), right=True, wide=True)
+LATENCY_P99: Final = Column("p99", lambda row: latency(row, "p99"), right=True, spare=True)
+
+
+def links_of(worker: WorkerClient, asked: str | None) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """The answer of /admin/links, and those of its links that are meant. Unsupported, UnknownName."""
+    answer = worker.extension(LINKS)
+    return answer, chosen_links(asked, answer.get("links") or [], worker.url)
+
+
+def link_path(link: object, *more: str) -> str:
+    """The path of a link's resource."""
+    return "/".join((LINKS, *(quote(str(each), safe="") for each in (link, *more))))
+
+
+def pages(worker: WorkerClient, path: str, members: str, limit: int, **query: object) -> Iterator[Row]:
+    """Up to `limit` rows of a resource that answers in pages; all with 0. Yields each one."""
+    offset = 0
+    while True:
+        size = min(_PAGE, limit - offset) if limit else _PAGE
+        answer = worker.extension(path, **query, limit=size, offset=offset)
+        rows = answer.get(members) or []
+        yield from rows
+        offset += len(rows)
+        if not rows or offset >= (answer.get("total") or 0) or (limit and offset >= limit):
+            return
+
+
+def latency(row: Row, part: str) -> str:
+    """Of the last minute; `-` without records."""
+    return NOTHING if row.get("latency_ms") is None else milliseconds(member(row, "latency_ms", part))
+
+
+def is_stopped_by_itself(link: Mapping[str, Any]) -> bool:
+    """Whether a connector or task of the link has failed, or has no worker."""
+    return link.get("state") in STOPPED_BY_ITSELF
+
+
+def _behind(seconds: float | None) -> Text:
+    return Text(duration(seconds), style="" if seconds == 0 else "yellow" if seconds is None or seconds < 60 else "red")

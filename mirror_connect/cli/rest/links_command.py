@@ -1,0 +1,78 @@
+"""`mirror-connect links`: every link with state, lag, rate and problems."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from mirror_connect.cli.rest.command_run import run_view, view_parser
+from mirror_connect.cli.rest.figures import NOTHING, ago, count, plain
+from mirror_connect.cli.rest.link_figures import (
+    BYTES_RATE,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    LATENCY_MAX,
+    LATENCY_P50,
+    LATENCY_P99,
+    LINK,
+    RECORDS_RATE,
+    STATE,
+    is_stopped_by_itself,
+    links_of,
+)
+from mirror_connect.cli.rest.listings import Column, Listing, Row, View
+from mirror_connect.cli.rest.worker_client import WorkerClient
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Its own."""
+    parser.add_argument("link", nargs="?", metavar="LINK")
+
+
+def main() -> NoReturn:
+    """Entry point of `mirror-connect links`."""
+    run_view(view_parser("links", arguments), ask)
+
+
+def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
+    """All links, or those of a name or pattern."""
+    answer, links = links_of(worker, chosen.link)
+    now = (answer.get("worker") or {}).get("time_ms")
+    listing = Listing(
+        [
+            LINK,
+            STATE,
+            Column("since", lambda row: ago(row.get("since_ms"), now), spare=True),
+            LAG_RECORDS,
+            LAG_SECONDS,
+            RECORDS_RATE,
+            BYTES_RATE,
+            LATENCY_P50,
+            LATENCY_P99,
+            LATENCY_MAX,
+            Column("problems", lambda row: count(_problems(row)), right=True),
+            Column("topics", lambda row: count(row.get("topics")), right=True, spare=True),
+            Column("partitions", lambda row: count(row.get("partitions")), right=True, wide=True),
+            Column("groups", lambda row: count(row.get("groups")), right=True, spare=True),
+            Column("connectors", _connectors, wide=True),
+            Column("told", lambda row: ago(row.get("last_report_ms"), now), wide=True),
+        ],
+        [{"link": each["name"], **each} for each in links],
+        f"{worker.url} has no links: it runs no mirror connector.",
+    )
+    lines = [
+        f"{plain(each['name'])}: {problem.get('line')}"
+        for each in links
+        for problem in (each.get("problems") or [])[:1]
+    ]
+    if any(_problems(each) > 1 for each in links):
+        lines.append("mirror-connect problems lists all problems.")
+    return View({**answer, "links": links}, [listing], lines, any(map(is_stopped_by_itself, links)))
+
+
+def _problems(link: Row) -> int:
+    return len(link.get("problems") or ()) + int(link.get("more_problems") or 0)
+
+
+def _connectors(link: Row) -> str:
+    return ", ".join(str(each.get("name")) for each in link.get("connectors") or ()) or NOTHING
