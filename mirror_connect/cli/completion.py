@@ -157,12 +157,13 @@ def _zsh_value(option: Option) -> str:
 def _zsh_words(row: Command) -> list[str]:
     if row.files:
         return ["*:file:_files"]
-    words = [f"1:word:({' '.join(row.words)})"] if row.words else []
+    words = f"({' '.join(row.words)})"
     if not row.asks:
-        return words
-    asked = f"_mirror-connect_asked {row.asks}"
-    both = f'_alternative "words:word:({" ".join(row.words)})" "asked:name:{asked}"' if row.words else asked
-    return [f"*:name:{{{both}}}"]
+        return [f"1:word:{words}"] if row.words else []
+    asked = f"{{_mirror-connect_asked {row.asks}}}"
+    if not row.words:
+        return [f"*:name:{asked}"]
+    return [f'1:name:{{_alternative "words:word:{words}" "asked:name:{asked}"}}', f"2:name:{asked}"]
 
 
 def _fish_value(option: Option) -> str:

@@ -44,6 +44,9 @@ def link(name: str = "A->B", **more: Any) -> dict[str, Any]:
         "source": source,
         "target": target,
         "state": state,
+        "leads": True,
+        "leader_url": None,
+        "trace": None,
         "connectors": [
             {
                 "name": f"{source}-source",
@@ -77,13 +80,27 @@ class LinksWorker:
     topics: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     groups: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     partitions: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    # Name → how many tasks it has.
+    connectors: dict[str, int] = field(default_factory=dict)
     url: str = ""
     asked: Counter[str] = field(default_factory=Counter)
     # What is answered instead: status, content, content type.
     instead: tuple[int, bytes, str] | None = None
+    location: str = ""
+    # The Authorization header that is asked for.
+    login: str | None = None
     before_answer: Callable[[], None] = lambda: None
 
     def answer(self, address: str) -> tuple[int, Any]:
+        """Status and body."""
+        path, _, query = address.partition("?")
+        if path == "/connectors" and query:
+            tasks = {name: [{"id": task} for task in range(count)] for name, count in self.connectors.items()}
+            return 200, {name: {"status": {"name": name, "tasks": found}} for name, found in tasks.items()}
+        others = {"/connectors": list(self.connectors), "/admin/loggers": {"root": {"level": "INFO"}}}
+        return (200, others[path]) if path in others else self._of_links(address)
+
+    def _of_links(self, address: str) -> tuple[int, Any]:
         parsed = urlsplit(address)
         query = {name: values[-1] for name, values in parse_qs(parsed.query).items()}
         match [unquote(each) for each in parsed.path.strip("/").split("/")]:
@@ -121,7 +138,9 @@ def answering(worker: LinksWorker, tls: ssl.SSLContext | None = None) -> Iterato
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             worker.asked[self.path] += 1
             worker.before_answer()
-            if worker.instead is None:
+            if worker.login is not None and self.headers.get("Authorization") != worker.login:
+                status, content, kind = 401, b"User cannot access the resource.", "application/json"
+            elif worker.instead is None:
                 status, body = worker.answer(self.path)
                 content, kind = json.dumps(body).encode(), "application/json"
             else:
@@ -129,6 +148,8 @@ def answering(worker: LinksWorker, tls: ssl.SSLContext | None = None) -> Iterato
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
+            if worker.location:
+                self.send_header("Location", worker.location)
             self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(content)

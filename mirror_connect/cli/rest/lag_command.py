@@ -17,9 +17,11 @@ from mirror_connect.cli.rest.link_figures import (
     PARTITIONS_UNKNOWN,
     RECORDS_RATE,
     STATE,
+    copies,
     is_stopped_by_itself,
     link_path,
     links_of,
+    notes,
     pages,
 )
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
@@ -50,7 +52,8 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     """Links; of one link its topics, unless --by says otherwise."""
     answer, links = links_of(worker, chosen.link)
     by = chosen.by or (LINKS if chosen.link is None else TOPICS)
-    late = [] if chosen.max_lag is None else _late(links, chosen.max_lag)
+    late = [] if chosen.max_lag is None else _late([each for each in links if copies(each)], chosen.max_lag)
+    remarks = [*notes(links), *late]
     wrong = bool(late) or any(map(is_stopped_by_itself, links))
     if by == LINKS:
         rows: Sequence[Row] = [{"link": each["name"], **each} for each in links]
@@ -58,7 +61,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         return View(
             {"worker": answer.get("worker"), "links": [_of_link(each) for each in links]},
             [Listing(columns, rows, f"{worker.url} has no links: it runs no mirror connector.")],
-            late,
+            remarks,
             wrong,
         )
     topics: list[Row] = [
@@ -76,7 +79,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         columns = _PARTITION_COLUMNS
         body = {"partitions": shown}
     lines = [f"… and {more:,} more: --limit 0 lists all"] if more > 0 else []
-    return View(body, [Listing(columns, shown, f"No {by} is known yet.")], [*lines, *late], wrong)
+    return View(body, [Listing(columns, shown, f"No {by} is known yet.")], [*lines, *remarks], wrong)
 
 
 def seconds(text: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,22 +15,40 @@ from mirror_connect.cli.rest.figures import (
     duration,
     member,
     milliseconds,
+    plain,
     records_rate,
     state,
 )
 from mirror_connect.cli.rest.listings import Column, Row
 from mirror_connect.cli.rest.selection import chosen_links
-from mirror_connect.cli.rest.status_command import STOPPED_BY_ITSELF
+from mirror_connect.cli.rest.status_command import STOPPED_BY_ITSELF, cause_of
 from mirror_connect.cli.rest.worker_client import WorkerClient
 
 LINKS: Final = "/admin/links"
 # Rows of one answer.
 _PAGE: Final = 500
 
+
+def copies(link: Row) -> bool:
+    """Whether it has a source connector. One of heartbeats alone has no lag."""
+    return "connectors" not in link or any(each.get("kind") == "source" for each in link["connectors"])
+
+
+def _records(row: Row) -> str:
+    return count(member(row, "lag", "records")) if copies(row) else NOTHING
+
+
+def _behind(row: Row) -> str | Text:
+    seconds = member(row, "lag", "seconds")
+    if not copies(row):
+        return NOTHING
+    return Text(duration(seconds), style="" if seconds == 0 else "yellow" if seconds is None or seconds < 60 else "red")
+
+
 LINK: Final = Column("link", lambda row: str(row["link"]))
 STATE: Final = Column("state", lambda row: state(row.get("state")))
-LAG_RECORDS: Final = Column("lag, records", lambda row: count(member(row, "lag", "records")), right=True)
-LAG_SECONDS: Final = Column("lag, time", lambda row: _behind(member(row, "lag", "seconds")), right=True)
+LAG_RECORDS: Final = Column("lag, records", _records, right=True)
+LAG_SECONDS: Final = Column("lag, time", _behind, right=True)
 PARTITIONS_BEHIND: Final = Column(
     "partitions behind", lambda row: count(member(row, "lag", "partitions_behind")), right=True, spare=True
 )
@@ -80,5 +98,15 @@ def is_stopped_by_itself(link: Mapping[str, Any]) -> bool:
     return link.get("state") in STOPPED_BY_ITSELF
 
 
-def _behind(seconds: float | None) -> Text:
-    return Text(duration(seconds), style="" if seconds == 0 else "yellow" if seconds is None or seconds < 60 else "red")
+def notes(links: Sequence[Row]) -> list[str]:
+    """Why figures are unknown: a line for each link that another worker runs, and for each that is not up."""
+    lines = []
+    for each in links:
+        name = plain(each["name"])
+        if each.get("trace"):
+            lines.append(f"{name}: {'; '.join(cause_of(each['trace']))}")
+        if each.get("leads") is False:
+            leader = each.get("leader_url")
+            where = f"the leader is {leader}" if leader else "no leader is known yet"
+            lines.append(f"{name}: this worker does not run it and knows no figures or problems; {where}")
+    return lines

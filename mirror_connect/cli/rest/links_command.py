@@ -19,6 +19,7 @@ from mirror_connect.cli.rest.link_figures import (
     STATE,
     is_stopped_by_itself,
     links_of,
+    notes,
 )
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
 from mirror_connect.cli.rest.worker_client import WorkerClient
@@ -65,13 +66,15 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         for each in links
         for problem in (each.get("problems") or [])[:1]
     ]
-    if any(_problems(each) > 1 for each in links):
+    lines += notes(links)
+    if any((_problems(each) or 0) > 1 for each in links):
         lines.append("mirror-connect problems lists all problems.")
     return View({**answer, "links": links}, [listing], lines, any(map(is_stopped_by_itself, links)))
 
 
-def _problems(link: Row) -> int:
-    return len(link.get("problems") or ()) + int(link.get("more_problems") or 0)
+def _problems(link: Row) -> int | None:
+    found = link.get("problems")
+    return None if found is None else len(found) + int(link.get("more_problems") or 0)
 
 
 def _connectors(link: Row) -> str:

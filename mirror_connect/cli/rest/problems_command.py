@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 from mirror_connect.cli.rest.command_run import run_view, view_parser
 from mirror_connect.cli.rest.failures import Unsupported
 from mirror_connect.cli.rest.figures import NOTHING, member, moment
-from mirror_connect.cli.rest.link_figures import LINK, LINKS
+from mirror_connect.cli.rest.link_figures import LINK, LINKS, notes
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
 from mirror_connect.cli.rest.selection import chosen_links
 from mirror_connect.cli.rest.status_command import STOPPED_BY_ITSELF, cause_of, parts, statuses
@@ -57,6 +57,9 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         rows = [row for each in links for row in _of_link(each)]
         more = sum(int(each.get("more_problems") or 0) for each in links)
         lines += [f"… and {more:,} more problems"] if more else []
+        lines += notes(links)
+        if links and not rows and all(each.get("problems") is None for each in links):
+            return View({"problems": None}, [], lines, True)
     return View({"problems": rows}, [Listing(_COLUMNS, rows, "No problems.")], lines, bool(rows))
 
 

@@ -19,6 +19,7 @@ from mirror_connect.cli.rest.link_figures import (
     RECORDS_RATE,
     link_path,
     links_of,
+    notes,
     pages,
 )
 from mirror_connect.cli.rest.listings import Column, Listing, View
@@ -67,4 +68,4 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         rows,
         f"No topic has {chosen.search} in its name." if chosen.search else "No topic is known yet.",
     )
-    return View({"topics": rows}, [listing])
+    return View({"topics": rows}, [listing], notes(links))

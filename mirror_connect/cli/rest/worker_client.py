@@ -73,8 +73,8 @@ class WorkerClient:
         found = self.find(path, **query)
         if found is None:
             raise Unsupported(
-                f"{self.url} has no {path.partition('?')[0]}: it is a worker of Kafka's own, an older one, or its "
-                "admin.listeners are elsewhere; mirror-connect status works with any worker"
+                f"{self.url} has no {path}: it is a worker of Kafka's own, or an older one; mirror-connect status works "
+                "with any worker"
             )
         return found
 

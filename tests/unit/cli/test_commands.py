@@ -132,7 +132,7 @@ def test_without_a_command_the_help_is_shown_and_the_code_is_2() -> None:
         ),
         pytest.param(
             ("__words", "contexts"),
-            "mirror_connect.cli.rest.offered_words",
+            "mirror_connect.cli.rest.contexts",
             ("httpx", "rich", "typer", "mirror_connect.app"),
             id="completion_of_a_name",
         ),

@@ -5,9 +5,12 @@ bash comes with every machine that this runs on; zsh and fish are tried where th
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,7 @@ import pytest
 
 from mirror_connect.cli.commands import COMMANDS
 from mirror_connect.cli.completion import SCRIPTS
+from tests.fakes.links_worker import LinksWorker, answering, link
 
 # The function fills COMPREPLY; where it is empty, readline completes files.
 BASH: Final = """
@@ -44,7 +48,49 @@ CASES: Final = (
     pytest.param("mirror-connect ", "", set(COMMANDS), {"--source"}, id="all_commands"),
     pytest.param("mirror-connect verify ", "--so", {"--source", "--source-alias"}, {"--strict"}, id="option"),
     pytest.param("mirror-connect completion ", "", {"bash", "zsh", "fish"}, {"worker"}, id="words"),
+    pytest.param("mirror-connect lag --by ", "", {"link", "topic", "partition"}, {"--limit"}, id="words_of_an_option"),
 )
+# What is offered, what is not.
+Offers = tuple[set[str], set[str]]
+# As above, of names that a worker tells; `{url}` is where it is.
+ASKED: Final = (
+    pytest.param(
+        "mirror-connect status --worker {url} ", "", ({"mirror-a", "mirror-b", "other"}, set()), id="connectors"
+    ),
+    pytest.param("mirror-connect pause --worker {url} ", "mi", ({"mirror-a", "mirror-b"}, {"other"}), id="some"),
+    pytest.param(
+        "mirror-connect restart --worker {url} ", "mirror-a/", ({"mirror-a/0", "mirror-a/1"}, {"other"}), id="tasks"
+    ),
+    pytest.param("mirror-connect links --context ", "", ({"here", "away"}, {"A->B"}), id="contexts"),
+    pytest.param("mirror-connect config ", "u", ({"use-context"}, {"mirror-a"}), id="verbs"),
+    pytest.param(
+        "mirror-connect config use-context ", "a", ({"away"}, {"here", "mirror-a"}), id="contexts_behind_a_verb"
+    ),
+    pytest.param("mirror-connect config ", "o", ({"other"}, {"use-context"}), id="connectors_beside_verbs"),
+)
+CONNECTORS: Final = ["mirror-a", "mirror-b", "other", "$(touch hacked)", "`touch hacked`", "a name"]
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LinksWorker]:
+    """A worker, contexts, and `mirror-connect` as the command of this environment."""
+    program = tmp_path / "bin" / "mirror-connect"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m mirror_connect.cli "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    with answering(LinksWorker(links=[link("A->B"), link("B->A")], connectors=dict.fromkeys(CONNECTORS, 2))) as worker:
+        contexts = {
+            "currentContext": "here",
+            "here": {"cluster": worker.url},
+            "away": {"cluster": "http://127.0.0.1:9"},
+        }
+        (tmp_path / ".kcctl").write_text(json.dumps(contexts))
+        yield worker
+    # Nothing of a worker may be run.
+    assert not (tmp_path / "hacked").exists()
 
 
 def _printed(shell: str, directory: Path) -> Path:
@@ -76,6 +122,29 @@ def test_bash_completes(tmp_path: Path, typed: str, word: str, there: set[str], 
     assert (there <= set(offered), absent & set(offered)) == (True, set()), offered
 
 
+@pytest.mark.parametrize(("typed", "word", "offers"), ASKED)
+def test_bash_completes_names_that_the_worker_tells(
+    asked: LinksWorker, tmp_path: Path, typed: str, word: str, offers: Offers
+) -> None:
+    there, absent = offers
+    script = _printed("bash", tmp_path)
+    typed = typed.format(url=asked.url)
+    _, *offered = _ask("bash --norc -c", BASH, "bash", script, typed, word, cwd=tmp_path).split("\n")
+    assert (there <= set(offered), absent & set(offered)) == (True, set()), offered
+
+
+@pytest.mark.parametrize(
+    ("word", "offered"),
+    [("A", r"A-\>B"), ("'A", "A->B"), ("$", r"\$\(touch\ hacked\)"), ("a\\ ", "")],
+)
+@pytest.mark.usefixtures("asked")
+def test_bash_quotes_what_the_worker_tells(tmp_path: Path, word: str, offered: str) -> None:
+    script = _printed("bash", tmp_path)
+    typed = "mirror-connect status " if word == "$" else "mirror-connect links "
+    _, *found = _ask("bash --norc -c", BASH, "bash", script, typed, word, cwd=tmp_path).split("\n")
+    assert found[0] == offered
+
+
 @pytest.mark.parametrize("typed", ["mirror-connect worker ", "mirror-connect verify --source "])
 def test_bash_leaves_files_to_readline(tmp_path: Path, typed: str) -> None:
     _, *offered = _ask("bash --norc -c", BASH, "bash", _printed("bash", tmp_path), typed, "", cwd=tmp_path).split("\n")
@@ -94,6 +163,29 @@ def test_zsh_completes(tmp_path: Path, typed: str, word: str, there: set[str], a
 @pytest.mark.parametrize(("typed", "word", "there", "absent"), CASES)
 def test_fish_completes(tmp_path: Path, typed: str, word: str, there: set[str], absent: set[str]) -> None:
     said = _ask("fish --no-config -c", FISH, _printed("fish", tmp_path), typed, word, cwd=tmp_path)
+    offered = {line.partition("\t")[0] for line in said.splitlines()}
+    assert (there <= offered, absent & offered) == (True, set()), offered
+
+
+@pytest.mark.tool("zsh")
+@pytest.mark.parametrize(("typed", "word", "offers"), ASKED)
+def test_zsh_completes_names_that_the_worker_tells(
+    asked: LinksWorker, tmp_path: Path, typed: str, word: str, offers: Offers
+) -> None:
+    there, absent = offers
+    arguments = ("zsh", _printed("zsh", tmp_path), typed.format(url=asked.url), word, max(there))
+    offered = set(_ask("zsh -f -c", ZSH, *arguments, cwd=tmp_path).split())
+    assert (there <= offered, absent & offered) == (True, set()), offered
+
+
+@pytest.mark.tool("fish")
+@pytest.mark.parametrize(("typed", "word", "offers"), ASKED)
+def test_fish_completes_names_that_the_worker_tells(
+    asked: LinksWorker, tmp_path: Path, typed: str, word: str, offers: Offers
+) -> None:
+    there, absent = offers
+    script = _printed("fish", tmp_path)
+    said = _ask("fish --no-config -c", FISH, script, typed.format(url=asked.url), word, cwd=tmp_path)
     offered = {line.partition("\t")[0] for line in said.splitlines()}
     assert (there <= offered, absent & offered) == (True, set()), offered
 

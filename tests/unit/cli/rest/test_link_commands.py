@@ -9,6 +9,7 @@ import pytest
 
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.links_worker import NOW_MS, LinksWorker, lag, link, topic
+from tests.paths import ROOT
 from tests.unit.cli.rest.conftest import Mirror, Served
 
 LOST = {
@@ -39,6 +40,7 @@ def two(linked: LinksWorker) -> LinksWorker:
                 "partitions": 3,
                 "read_again": 0,
                 "skipped": None,
+                "untranslated": 1,
                 "checkpoint_latency_ms": 812,
                 "synced_ms": NOW_MS - 4_000,
                 "topics": [f"t{number}" for number in range(7)],
@@ -156,7 +158,7 @@ def test_topics_are_searched_and_paged(two: LinksWorker, mirror: Mirror) -> None
 
 def test_groups_say_what_would_be_read_again_and_skipped(two: LinksWorker, mirror: Mirror) -> None:
     done = mirror("groups", "--worker", two.url)
-    assert done.texts == ["A->B billing 3 0 unknown 812 ms 4.0 s ago"]
+    assert done.texts == ["A->B billing 3 0 unknown 1 812 ms 4.0 s ago"]
     assert "t0, t1, t2, t3, t4 and 2 more" in mirror("groups", "--worker", two.url, "-o", "wide").out
 
 
@@ -178,7 +180,7 @@ def test_a_worker_without_links_is_one_line_and_code_2(linked: LinksWorker, mirr
     linked.instead = (404, b'{"error_code":404,"message":"HTTP 404 Not Found"}', "application/json")
     done = mirror(command, "--worker", linked.url)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert f"{linked.url} has no /admin/links: it is a worker of Kafka's own" in done.err
+    assert f"{linked.url} has no /admin/links: it is a worker of Kafka's own, or an older one" in done.err
 
 
 def test_problems_of_a_worker_without_links_are_what_has_failed(
@@ -222,6 +224,45 @@ def test_an_unknown_link_is_named_with_what_to_do(two: LinksWorker, mirror: Mirr
 def test_wrong_usage_is_one_line_and_code_2(mirror: Mirror, arguments: tuple[str, ...], said: str) -> None:
     done = mirror("lag", *arguments)
     assert (done.code, done.out, done.err.count("\n"), said in done.err) == (2, "", 1, True), done.err
+
+
+def test_a_standby_says_that_it_knows_nothing_and_who_does(linked: LinksWorker, mirror: Mirror) -> None:
+    unknown = {"lag": lag(None, None, 0, 3), "rate": None, "latency_ms": None, "problems": None}
+    linked.links = [link(leads=False, leader_url="http://leader:8083/", **unknown)]
+    said = "A->B: this worker does not run it and knows no figures or problems; the leader is http://leader:8083/"
+    for command in ("links", "lag", "problems"):
+        done = mirror(command, "--worker", linked.url)
+        assert (done.code, said in done.out) == (int(command == "problems"), True), done.out
+    assert mirror("links", "--worker", linked.url).texts[0].startswith("A->B RUNNING 1 h ago unknown unknown unknown")
+
+
+def test_heartbeats_alone_have_no_lag(linked: LinksWorker, mirror: Mirror) -> None:
+    linked.links = [link(lag=lag(None, None), connectors=[{**link()["connectors"][0], "kind": "heartbeat"}])]
+    done = mirror("lag", "--max-lag", "1s", "--worker", linked.url)
+    assert (done.code, done.texts) == (0, ["A->B RUNNING - - 0 0 1,234/s"])
+
+
+def test_what_the_worker_answers_for_made_up_measures_is_shown(linked: LinksWorker, mirror: Mirror) -> None:
+    linked.links = json.loads((ROOT / "tests/fixtures/links/links.json").read_text("utf-8"))["links"]
+    done = mirror("lag", "--worker", linked.url, "--max-lag", "1h")
+    assert done.texts[:3] == [
+        "A->B RUNNING 3,420 3 min 10 0 9,350/s",
+        "B->A PAUSED - - 0 0 unknown",
+        "C->B FAILED unknown unknown 0 2 unknown",
+    ]
+    assert (done.code, done.texts[4:]) == (1, ["C->B: the lag is unknown, so it may be more than 1 h"])
+
+
+def test_links_of_a_real_rest_interface_are_unknown_before_a_task_reports(served: Served, mirror: Mirror) -> None:
+    served.put("orders")
+    served.run(served.worker.state("orders", "RUNNING", ["RUNNING"]))
+    done = mirror("links", "A->B", "--worker", served.url)
+    assert (done.code, done.texts[0].split(" ago ")[1]) == (0, "unknown unknown unknown unknown - 0 0 0")
+    late = mirror("lag", "--max-lag", "1d", "--worker", served.url)
+    assert (late.code, late.texts[-1]) == (1, "A->B: the lag is unknown, so it may be more than 1 d")
+    for command, empty in (("topics", "No topic is known yet."), ("groups", "No group is known yet.")):
+        assert mirror(command, "A->B", "--worker", served.url).out.startswith(empty)
+    assert mirror("problems", "--worker", served.url).out == "No problems.\n"
 
 
 def test_without_a_terminal_a_watched_view_is_printed_once(two: LinksWorker, mirror: Mirror) -> None:
