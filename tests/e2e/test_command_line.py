@@ -1,0 +1,199 @@
+"""The commands for a running worker, against ours with real brokers and Spark, and against Kafka's own Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local import LocalCluster
+from deploy.local.connect import ConnectWorker
+from tests.e2e.ends import wait_ends
+from tests.e2e.product import Product, mirror_config
+from tests.waiting import wait_for_state
+
+pytestmark = [pytest.mark.brokers]
+
+
+class Commands:
+    """`mirror-connect` at a worker, as a user's shell runs it."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self._url, self._home = url, home
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        """Standard output; of another exit code than 0 standard error, which has to be one line."""
+        done = subprocess.run(
+            [sys.executable, "-m", "mirror_connect.cli", *arguments, "--worker", self._url],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "HOME": str(self._home)},
+        )
+        assert done.returncode == code, (arguments, done.stdout, done.stderr)
+        if code == 2:
+            assert (done.stdout, done.stderr.count("\n")) == ("", 1), done.stderr
+            return done.stderr
+        assert done.stderr == ""
+        return done.stdout
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self(*arguments, "-o", "json", code=code))
+
+    def states(self, name: str) -> list[str]:
+        """The connector's, then its tasks'; empty while there is none."""
+        found = self.json("status", f"{name}*") if name in self.json("status") else {}
+        return [
+            state["state"]
+            for each in found.values()
+            for state in (each["status"]["connector"], *each["status"]["tasks"])
+        ]
+
+    def wait(self, name: str, *states: str) -> None:
+        wait_for_state(lambda: self.states(name) == list(states), f"{name} is {states}", 120, 0.5)
+
+
+def produce(cluster: LocalCluster, topic: str, count: int) -> None:
+    producer = Producer(cluster.librdkafka())
+    for _ in range(count):
+        producer.produce(topic, b"record", partition=0)
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.spark
+def test_a_link_from_its_file_to_its_end(
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    product: Product,
+    topic_name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    name = topic_name("commanded")
+    source_cluster.create_topic(name, 2)
+    produce(source_cluster, name, 500)
+    run = Commands(str(product.rest.base_url), tmp_path)
+    file = tmp_path / f"{name}.json"
+    config = {**mirror_config(source_cluster, target_cluster, name), "source.cluster.alias": "commanded"}
+    file.write_text(json.dumps(config))
+
+    assert f"{name}: would be created" in run("apply", str(file), "--dry-run")
+    assert name not in run.json("status")
+    assert f"{name}: created" in run("apply", str(file))
+    assert run("apply", str(tmp_path)) == f"{name}: unchanged  ({file})\n"
+    file.write_text(json.dumps({**config, "tasks.max": "many"}))
+    assert "tasks.max: Invalid value many" in run("apply", str(file), code=1)
+    file.write_text(json.dumps({**config, "refresh.topics.interval.seconds": "61"}))
+    assert "+ refresh.topics.interval.seconds = 61" in run("apply", str(file))
+    assert run.json("config", name)["refresh.topics.interval.seconds"] == "61"
+
+    run.wait(name, "RUNNING", "RUNNING")
+    wait_ends(target_cluster, f"commanded.{name}", {0: 500})
+    link = f"commanded->{config['target.cluster.alias']}"
+
+    def at_rest() -> bool:
+        lag = next(each["lag"] for each in run.json("lag", link, "--by", "link")["links"])
+        return lag["records"] == 0 and lag["seconds"] == 0 and lag["partitions_unknown"] == 0
+
+    wait_for_state(at_rest, f"{link} has no lag", 60, 0.5)
+    run("lag", link, "--max-lag", "5s")
+    topics = run.json("topics", link)["topics"]
+    assert [(each["topic"], each["remote_topic"], each["partitions"]) for each in topics] == [
+        (name, f"commanded.{name}", 2)
+    ]
+    partitions = run.json("lag", link, "--by", "partition")["partitions"]
+    assert {each["partition"]: each["lag_records"] for each in partitions} == {0: 0, 1: 0}
+    assert run("groups", link) == "No group is known yet.\n"
+    assert "quote it" in run("lag", "commanded-", code=2)
+    assert run("problems", link) == "No problems.\n"
+
+    assert run("pause", name) == f"{name}: is to pause\n"
+    run.wait(name, "PAUSED", "PAUSED")
+    produce(source_cluster, name, 5)
+    # Nobody copies and nobody tells: the lag is not known, which is no lag of 0.
+    wait_for_state(
+        lambda: run.json("lag", link, "--by", "link")["links"][0]["lag"]["seconds"] is None,
+        "the lag is unknown",
+        60,
+        0.5,
+    )
+    assert "the lag is unknown" in run("lag", link, "--by", "link", "--max-lag", "1h", code=1)
+    run("resume", name)
+    run.wait(name, "RUNNING", "RUNNING")
+    assert "the connector and 1 task restart" in run("restart", name, "--tasks")
+    run.wait(name, "RUNNING", "RUNNING")
+    assert run("restart", f"{name}/0") == f"{name}/0: restarted\n"
+    wait_ends(target_cluster, f"commanded.{name}", {0: 505})
+    assert run("logs", "mirror_connect.nothing", "WARN") == "mirror_connect.nothing is WARN now.\n"
+
+    assert "--yes does it without asking" in run("delete", name, code=2)
+    run("delete", name, "--yes")
+    wait_for_state(lambda: run.states(name) == [], f"{name} is gone", 60, 0.5)
+    assert f"No status found for connector {name}" in run("status", name, code=2)
+
+
+@pytest.mark.mm2
+@pytest.mark.long
+def test_kafkas_own_worker(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str], tmp_path: Path
+) -> None:
+    """What it has works; what it lacks is one line."""
+    topic = topic_name("by-connect")
+    source_cluster.create_topic(topic)
+    config = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "source.cluster.alias": "source",
+        "target.cluster.alias": "target",
+        "source.cluster.bootstrap.servers": source_cluster.bootstrap_servers,
+        "target.cluster.bootstrap.servers": target_cluster.bootstrap_servers,
+        "topics": topic,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+    }
+    file = tmp_path / "mirror.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
+    with ConnectWorker(target_cluster, group=topic_name("connect"), heap="512m") as worker:
+        run = Commands(worker.rest_url, tmp_path)
+        assert run("status") == f"{worker.rest_url} has no connectors.\n"
+        assert "mirror: would be created" in run("apply", str(file), "--dry-run")
+        assert "mirror: created" in run("apply", str(file))
+        assert run("apply", str(file)) == f"mirror: unchanged  ({file})\n"
+        file.write_text(file.read_text() + "tasks.max=many\n")
+        assert "tasks.max: Invalid value many" in run("apply", str(file), code=1)
+        run.wait("mirror", "RUNNING", "RUNNING")
+        assert run.json("config", "mirror") == {**config, "name": "mirror"}
+        for command in ("links", "lag", "topics", "groups"):
+            assert f"{worker.rest_url} has no /admin/links: it is a worker of Kafka's own" in run(command, code=2)
+        assert run("problems").startswith("No problems.\n")
+        run("pause", "mirr*", "--yes")
+        run.wait("mirror", "PAUSED", "PAUSED")
+        run("resume", "mirror")
+        run.wait("mirror", "RUNNING", "RUNNING")
+        assert "the connector and 1 task restart" in run("restart", "mirror", "--tasks")
+        run.wait("mirror", "RUNNING", "RUNNING")
+        assert run("restart", "mirror/0") == "mirror/0: restarted\n"
+        assert "Unknown task: mirror-9" in run("restart", "mirror/9", code=2)
+        assert (
+            run("logs", "org.apache.kafka.connect.mirror", "DEBUG") == "org.apache.kafka.connect.mirror is DEBUG now.\n"
+        )
+        run("stop", "mirror")
+        run.wait("mirror", "STOPPED")
+        broken = tmp_path / "broken.json"
+        broken.write_text(json.dumps({**config, "source.cluster.bootstrap.servers": "no.such.host.invalid:9092"}))
+        run("apply", str(broken))
+        wait_for_state(
+            lambda: "FAILED" in run.json("status")["broken"]["status"]["connector"]["state"], "it failed", 90, 1
+        )
+        assert "FAILED: " in run("problems", code=1)
+        assert "broken" in run("status", code=1)
+        run("delete", "mirror", "broken", "--yes")
+        time.sleep(0.1)
+        wait_for_state(lambda: run.json("status") == {}, "all are gone", 60, 0.5)
