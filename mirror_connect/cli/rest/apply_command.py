@@ -63,7 +63,7 @@ def act(worker: WorkerClient, chosen: argparse.Namespace) -> int:
     console = Console(soft_wrap=True)
     refused = [each for each in planned if each.errors]
     for each in planned if chosen.dry_run or refused else ():
-        _show(console, each, "refused" if each.errors else _foreseen(each))
+        _show(console, each, "refused" if each.errors else _foreseen(each), dry_run=chosen.dry_run)
     if refused:
         console.print(f"{_number(refused)} refused, so nothing is sent.", highlight=False)
         return WRONG
@@ -148,9 +148,10 @@ def _send(worker: WorkerClient, planned: Planned) -> None:
         worker.send("PUT", connector_path(file.name, "config"), dict(file.config))
 
 
-def _show(console: Console, planned: Planned, outcome: str) -> None:
+def _show(console: Console, planned: Planned, outcome: str, *, dry_run: bool = False) -> None:
     console.print(Text(plain(f"{planned.file.name}: {outcome}  ({planned.file.path})"), style="bold"), highlight=False)
-    for change in planned.changes:
+    # All of a new config is a change: it is in the file.
+    for change in planned.changes if planned.exists or dry_run else ():
         for line in change.lines():
             console.print(line, highlight=False)
     for error in planned.errors:

@@ -46,7 +46,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             Column("skipped", lambda row: count(row.get("skipped")), right=True),
             Column("untranslated", lambda row: count(row.get("untranslated")), right=True, spare=True),
             Column("checkpoint latency", lambda row: milliseconds(row.get("checkpoint_latency_ms")), right=True),
-            Column("synced", lambda row: ago(row["synced_ms"], now) if row.get("synced_ms") else "never"),
+            Column("synced", lambda row: ago(row["synced_ms"], now) if row.get("synced_ms") else NOTHING),
             Column("topics", lambda row: _topics(row.get("topics") or []), wide=True),
         ],
         rows,

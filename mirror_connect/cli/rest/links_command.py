@@ -22,6 +22,7 @@ from mirror_connect.cli.rest.link_figures import (
     notes,
 )
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
+from mirror_connect.cli.rest.problems_command import problems_of
 from mirror_connect.cli.rest.worker_client import WorkerClient
 
 
@@ -61,11 +62,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         [{"link": each["name"], **each} for each in links],
         f"{worker.url} has no links: it runs no mirror connector.",
     )
-    lines = [
-        f"{plain(each['name'])}: {problem.get('line')}"
-        for each in links
-        for problem in (each.get("problems") or [])[:1]
-    ]
+    lines = [f"{plain(each['name'])}: {problem['line']}" for each in links for problem in list(problems_of(each))[:1]]
     lines += notes(links)
     if any((_problems(each) or 0) > 1 for each in links):
         lines.append("mirror-connect problems lists all problems.")
@@ -74,7 +71,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
 
 def _problems(link: Row) -> int | None:
     found = link.get("problems")
-    return None if found is None else len(found) + int(link.get("more_problems") or 0)
+    return None if found is None else sum(1 for _ in problems_of(link)) + int(link.get("more_problems") or 0)
 
 
 def _connectors(link: Row) -> str:

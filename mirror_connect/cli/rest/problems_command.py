@@ -54,7 +54,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         lines.append(f"{worker.url} has no {LINKS}: these are the traces of its status.")
     else:
         links = chosen_links(chosen.link, answer.get("links") or [], worker.url)
-        rows = [row for each in links for row in _of_link(each)]
+        rows = [row for each in links for row in problems_of(each)]
         more = sum(int(each.get("more_problems") or 0) for each in links)
         lines += [f"… and {more:,} more problems"] if more else []
         lines += notes(links)
@@ -63,7 +63,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     return View({"problems": rows}, [Listing(_COLUMNS, rows, "No problems.")], lines, bool(rows))
 
 
-def _of_link(link: Mapping[str, Any]) -> Iterator[Row]:
+def problems_of(link: Mapping[str, Any]) -> Iterator[Row]:
     """Its problems, and what has failed of it: a failure is a state, and not in the list of problems."""
     for each in link.get("problems") or ():
         yield {"link": link["name"], **each}

@@ -27,7 +27,6 @@ _TIMEOUT: Final = httpx.Timeout(100.0, connect=10.0)
 _CONFLICT_S: Final = 10.0
 _PASSING_READ_S: Final = 2.0
 _PAUSE_S: Final = 0.5
-_LOGIN: Final = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
 
 
 class WorkerClient:
@@ -116,7 +115,7 @@ class WorkerClient:
                 return WorkerUnreachable(f"{line}: this is no Connect worker, or it is starting")
             listed = "; mirror-connect status lists the connectors" if address.startswith("/connectors") else ""
             return UnknownName(f"{line}{listed}")
-        if status in _LOGIN:
+        if status == httpx.codes.UNAUTHORIZED:
             return WrongUsage(f"{line}; give --user, and the password in MIRROR_CONNECT_PASSWORD")
         if status == httpx.codes.CONFLICT:
             line += "; the workers rebalance: try again in a moment"

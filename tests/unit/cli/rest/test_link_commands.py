@@ -75,7 +75,7 @@ def test_links_have_state_lag_rate_latency_and_problems(two: LinksWorker, mirror
     assert lines[0].split("  ")[0] == "link"
     assert done.texts[:2] == [
         "A->B RUNNING 1 h ago 0 0 s 1,234/s 1.5 MB/s 9 ms 0 2 1",
-        "B->A FAILED 1 h ago 12,345 6 min 12 s 1,234/s 1.5 MB/s - 3 2 1",
+        "B->A FAILED 1 h ago 12,345 6 min 12 s 1,234/s 1.5 MB/s - 4 2 1",
     ]
     assert lines[4:] == ["B->A: The source cluster B can't be reached", "mirror-connect problems lists all problems."]
     assert (done.code, done.err) == (1, "")
