@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from mirror_connect.app.storage.config_records import RawConfig
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.partitions import TopicPartition
 
+# So many partitions are looked at before the loop gets its turn.
+AT_ONCE: Final = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Source partitions and groups, each with the number of its task; `topics` has the partitions of each topic."""
+    """Source partitions and groups, each with the number of its task; `topics` has the partitions of each topic.
+
+    `portions`: all partitions in pieces of AT_ONCE.
+    """
 
     partitions: Mapping[TopicPartition, int] = field(default_factory=dict)
     topics: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
+    portions: Sequence[Sequence[TopicPartition]] = ()
 
     @classmethod
     def by(cls, configs: Sequence[RawConfig]) -> Assigned:
@@ -30,7 +38,9 @@ class Assigned:
         topics: dict[str, list[TopicPartition]] = {}
         for partition in partitions:
             topics.setdefault(partition.topic, []).append(partition)
-        return cls(partitions, topics, groups)
+        every = list(partitions)
+        portions = [every[begin : begin + AT_ONCE] for begin in range(0, len(every), AT_ONCE)]
+        return cls(partitions, topics, groups, portions)
 
 
 def _groups(config: RawConfig) -> list[str]:

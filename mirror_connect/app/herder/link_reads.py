@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.errors import LinkNotFound, NotFound
-from mirror_connect.app.herder.assigned import AssignedByConnector
+from mirror_connect.app.herder.assigned import AT_ONCE, AssignedByConnector
 from mirror_connect.app.herder.connector_reads import ConnectorReads
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import State
@@ -32,8 +32,6 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.version import API_VERSION
 
-# After so many partitions other requests and the tasks' reports have their turn.
-PARTITIONS_AT_ONCE: Final = 500
 # Of a connector without a status: it is so new, or nobody leads.
 _NO_STATUS: Final = StateInfo(State.UNASSIGNED.value, "", None, None)
 _PARTITION: Final = "partition "
@@ -72,7 +70,7 @@ class LinkReads:
         await self._leadership.until_ready()
         views = []
         for link in self.present():
-            views.append(self._view(link))
+            views.append(await self._view(link))
             await asyncio.sleep(0)
         return views
 
@@ -99,7 +97,7 @@ class LinkReads:
         for member in found.copying:
             for place, partition in enumerate(member.assigned.topics.get(topic, ())):
                 rows.append(reading.partition(member, partition))
-                if place % PARTITIONS_AT_ONCE == 0:
+                if place % AT_ONCE == 0:
                     await asyncio.sleep(0)
         if not rows:
             raise NotFound(f"Link {link} copies no topic {topic}")
@@ -169,7 +167,7 @@ class LinkReads:
         now = self.metrics.now()
         return TopicReading(link, self._lines(link, now), now, self.metrics.now_ms())
 
-    def _view(self, link: Link) -> LinkView:
+    async def _view(self, link: Link) -> LinkView:
         now, now_ms = self.metrics.now(), self.metrics.now_ms()
         problems, more = self._problems(link, now)
         heard = [
@@ -190,7 +188,7 @@ class LinkReads:
             connectors=tuple(each.view for each in link.members),
             topics=len({topic for each in link.copying for topic in each.assigned.topics}),
             partitions=sum(len(each.assigned.partitions) for each in link.copying),
-            lag=link.lag(now, now_ms),
+            lag=await link.lag(now, now_ms),
             rate=link.rate(now),
             latency=link.latency(now),
             groups=len({group for each in link.members for group in each.assigned.groups}),
@@ -224,7 +222,7 @@ async def _in_turns(topics: Sequence[str], reading: TopicReading) -> AsyncIterat
     for topic in topics:
         yield topic
         seen += reading.partitions(topic)
-        if seen >= PARTITIONS_AT_ONCE:
+        if seen >= AT_ONCE:
             seen = 0
             await asyncio.sleep(0)
 

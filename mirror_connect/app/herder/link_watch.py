@@ -88,14 +88,14 @@ class LinkWatch:
             self._last.counted |= counted
             if last is not None:
                 before = {name: last.counted[name] for name in counted if name in last.counted}
-                point = self._point(link, counted, before, self._last.now - last.now, step * STEP_S * 1000)
+                point = await self._point(link, counted, before, self._last.now - last.now, step * STEP_S * 1000)
                 self._metrics.history(link.name).add(point)
 
-    def _point(
+    async def _point(
         self, link: Link, counted: dict[str, _Counted], before: dict[str, _Counted], seconds: float, time_ms: int
     ) -> HistoryPoint:
         now = self._metrics.now()
-        lag = link.lag(now, self._metrics.now_ms())
+        lag = await link.lag(now, self._metrics.now_ms())
         state = link.state
         # Of a connector that was there at the last point. None of them tells anything: the rate is unknown, and not 0.
         if not before or link.rate(now) is None:
