@@ -32,7 +32,7 @@ class DistributedWorker:
         launched: LaunchedSpark | None = None,
     ) -> None:
         listeners = RestListeners(config)
-        self._process = Process(config.spark, forget_all_but, launched)
+        self._process = Process(config.spark, forget_all_but, launched, config.metrics)
         self._url = listeners.url
         backing = GroupBacking(config, self._url)
         self.worker = Worker(
@@ -43,7 +43,7 @@ class DistributedWorker:
             metrics=self._process.metrics.of_flow(""),
         )
         self._process.add(self.worker)
-        listeners.serve_herder(self._process.http, self.worker.herder)
+        listeners.serve_herder(self._process.http, self.worker.herder, self._process.exposition)
 
     def stop(self) -> None:
         """Begins the clean end."""

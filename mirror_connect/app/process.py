@@ -12,14 +12,19 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Protocol
 
+from mirror_connect.app.config.metrics_settings import NO_PORT, MetricsSettings
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.errors import StartupError
+from mirror_connect.app.exposition.exposition import Exposition
+from mirror_connect.app.exposition.measured import MeasuredProcess, MeasuredWorker
 from mirror_connect.app.metrics.worker_metrics import ProcessMetrics
+from mirror_connect.app.metrics_port import MetricsPort, exposition_settings
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import ending_by, within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.spark_host import SparkHost
+from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.log_format import log_flow
 
 log = logging.getLogger(__name__)
@@ -42,6 +47,9 @@ class Part(Protocol):
     async def secrets(self) -> Collection[str]:
         """The secrets that are in use."""
 
+    def measured(self) -> MeasuredWorker | None:
+        """What its metrics show now; None before there is anything."""
+
     # The steps of the end. The process goes on after an error, and when a step's time is over. It then cancels the step;
     # `steps.within` inside of it ends in time by itself.
 
@@ -58,7 +66,7 @@ class Part(Protocol):
 class Process:
     """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use.
 
-    `launched`: Spark's first application, if it exists already.
+    `launched`: Spark's first application, if it exists already. Building it opens the port of metrics; StartupError.
     """
 
     def __init__(
@@ -66,10 +74,13 @@ class Process:
         spark: Mapping[str, str],
         forget_all_but: Callable[[Collection[str]], None],
         launched: LaunchedSpark | None = None,
+        metrics: MetricsSettings = NO_PORT,
     ) -> None:
+        self._metrics_port = MetricsPort(metrics)
         self.http: Final = HttpServers()
         self.spark: Final = SparkHost(spark, launched=launched)
         self.metrics: Final = ProcessMetrics()
+        self.exposition: Final = Exposition(self._measured, exposition_settings(metrics))
         self._launched = launched
         self._forget_all_but = forget_all_but
         self._parts: list[Part] = []
@@ -102,6 +113,7 @@ class Process:
 
     async def run(self, start: Callable[[], Awaitable[None]]) -> None:
         """From start to end. Raises what `start` raises, after the end."""
+        self._metrics_port.serve(self.http, self.exposition)
         if self._launched is not None:
             await self.start_spark()
         starting = asyncio.ensure_future(start())
@@ -116,6 +128,10 @@ class Process:
             for each in (starting, stopping, forgetting):
                 each.cancel()
             await self._end(asyncio.gather(starting, stopping, forgetting, return_exceptions=True))
+
+    def _measured(self) -> MeasuredProcess:
+        workers = [found for part in self._parts if (found := part.measured()) is not None]
+        return MeasuredProcess(API_VERSION, tuple(workers), self.spark.measured())
 
     async def _secrets(self) -> frozenset[str]:
         return frozenset().union(*[await part.secrets() for part in self._parts])

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.listeners import Listener
 from mirror_connect.app.environment import listen_on
+from mirror_connect.app.exposition.exposition import Exposition
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
 from mirror_connect.app.rest.basic_auth import authenticators
@@ -50,11 +51,11 @@ class RestListeners:
             budget=BodyBudget(),
         )
 
-    def serve_herder(self, http: HttpServers, herder: Herder) -> None:
-        """Serves Kafka Connect's REST interface of one herder."""
+    def serve_herder(self, http: HttpServers, herder: Herder, exposition: Exposition) -> None:
+        """Serves Kafka Connect's REST interface of one herder, and the metrics of its process."""
         self.serve(
             http,
-            create_application(herder, self.checks, self.surface),
+            create_application(herder, self.checks, replace(self.surface, exposition=exposition)),
             create_admin_application(herder, self.checks, self.surface),
             read_only=self.surface.refuses_writes,
         )

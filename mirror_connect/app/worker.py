@@ -14,11 +14,13 @@ from typing import Final, TypeVar
 
 from mirror_connect.app.backing import Backing
 from mirror_connect.app.config.common_config import CommonConfig
+from mirror_connect.app.exposition.measured import MeasuredWorker
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
+from mirror_connect.app.measured_worker import measured_worker
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
 from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
@@ -66,6 +68,9 @@ class Worker:
     ) -> None:
         metrics = metrics or WorkerMetrics()
         self._config = config
+        self._flow = flow
+        self._standalone = standalone
+        self._worker_id = worker_id
         self._spark = spark
         self._until = 0.0
         self._backing = backing
@@ -107,6 +112,18 @@ class Worker:
     async def secrets(self) -> frozenset[str]:
         """The secrets that are in use."""
         return await self.herder.secrets() | self._supervisor.secrets()
+
+    def measured(self) -> MeasuredWorker | None:
+        """See process.Part."""
+        if not self.herder.leadership.ready:
+            return None
+        return measured_worker(
+            self.herder.links,
+            self.configs.snapshot().connectors,
+            self._membership,
+            flow=self._flow,
+            member=None if self._standalone else self._config.client_id or f"connect-{self._worker_id}",
+        )
 
     # --- start ------------------------------------------------------------------------------------------------------
 

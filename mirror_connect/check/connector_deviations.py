@@ -117,8 +117,9 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         differs=never,
         instead="Leave it out; give the admin clients their rights by ACLs, or create topics by hand.",
     ),
+    yes("metric.names.formats", note="for [Prometheus](metrics.md), without JMX"),
     accepted(
-        "metric.reporters", "metric.names.formats", "config.providers", "security.protocol", "sasl.*", "ssl.*",
+        "metric.reporters", "config.providers", "security.protocol", "sasl.*", "ssl.*",
         note="no effect without a prefix, as in MirrorMaker 2; the log says so of a login",
         differs=never,
     ),

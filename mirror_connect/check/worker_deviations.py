@@ -137,9 +137,13 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
     ),
     accepted("plugin.discovery", note="there are no plugins in Java"),
     accepted(
-        "metric.reporters", "metric.names.formats", "metrics.num.samples", "metrics.recording.level",
-        "metrics.sample.window.ms", "metrics.context.*",
-        note="no JMX; metrics of our own are not there yet",
+        "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+        "metric.names.formats", "metrics.context.*",
+        note="no JMX; [Prometheus reads the metrics](metrics.md) from `/metrics`",
+    ),
+    ours(
+        "metrics.port", "metrics.host", "metrics.names", "metrics.detail",
+        note="[metrics](metrics.md) for Prometheus; Connect has an agent in its JVM for them",
     ),
     ours(
         "producer.*", "consumer.*", "admin.*",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.task_protocol import LogLevels
+from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
 from mirror_connect.spark_jobs.jvm_log import set_jvm_level
 from mirror_connect.spark_jobs.log_levels import apply
 from mirror_connect.spark_jobs.query import start_query, warm_up
@@ -37,6 +38,7 @@ class Application:
         self._failed_starts: dict[str, str] = {}
         self._session = session
         self._slots = session.sparkContext.defaultParallelism
+        self._jvm_told = -EVERY_S
 
     def run(self) -> None:
         """Applies the plan until the process ends."""
@@ -94,6 +96,18 @@ class Application:
                 log.exception("query of run %s did not start", run_id)
                 self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
 
+    def _jvm_figures(self) -> dict[str, Any] | None:
+        """Now and then; None in between, and if the JVM does not answer."""
+        now = time.monotonic()
+        if now - self._jvm_told < EVERY_S:
+            return None
+        self._jvm_told = now
+        try:
+            return jvm_figures(self._session.sparkContext._jvm)
+        except Exception:  # figures alone must not end the reports
+            log.debug("The figures of the JVM can't be read", exc_info=True)
+            return None
+
     def _report_for_ever(self) -> None:
         while True:
             runs: dict[str, dict[str, str | None]] = {
@@ -102,7 +116,8 @@ class Application:
             for run_id, query in self._queries.copy().items():
                 runs[run_id] = state_of(query)
             with contextlib.suppress(WorkerUnreachableError, RunOverError):
-                self._report_http.call("POST", "/driver", {"slots": self._slots, "runs": runs, "pid": os.getpid()})
+                report = {"slots": self._slots, "runs": runs, "pid": os.getpid(), "jvm": self._jvm_figures()}
+                self._report_http.call("POST", "/driver", report)
             time.sleep(REPORT_S)
 
 

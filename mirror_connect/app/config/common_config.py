@@ -16,6 +16,7 @@ from mirror_connect.app.config.cross_origins import CrossOrigins
 from mirror_connect.app.config.exposed_providers import exposed_providers_line
 from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
 from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
+from mirror_connect.app.config.metrics_settings import MetricsSettings, metrics_settings
 from mirror_connect.app.config.response_headers import HeaderRule, header_rules
 from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
@@ -55,6 +56,7 @@ class CommonConfig:
     rest_docs_enabled: bool
     rest_read_only: bool
     rest_ui_enabled: bool
+    metrics: MetricsSettings
     cross_origins: CrossOrigins | None
     response_headers: tuple[HeaderRule, ...]
     offset_flush_interval_ms: int
@@ -162,6 +164,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         rest_read_only=settings.boolean("rest.read.only"),
         rest_ui_enabled=settings.boolean("rest.ui.enabled"),
         log_format=settings.text("log.format"),
+        metrics=metrics_settings(settings),
         cross_origins=CrossOrigins.of(
             settings.text("access.control.allow.origin"), settings.text("access.control.allow.methods")
         ),

@@ -34,6 +34,7 @@ from mirror_connect.connectors.wording import likely_name
 
 _JAVA: Final = "Of a Java worker; has no effect here."
 _INT_MAX: Final = 2**31 - 1
+_MOST_PORT: Final = 65_535
 
 
 def _positive_or_default(what: str) -> Validator:
@@ -59,6 +60,12 @@ def _some_listener(name: str, value: Any, quote: Quote) -> str | None:
         f"Invalid value {quote(value)} for configuration {name}: "
         "at least one URL is expected, ex: http://localhost:8080,https://localhost:8443."
     )
+
+
+def _some_port(name: str, value: Any, quote: Quote) -> str | None:
+    if value is None or 0 <= value <= _MOST_PORT:
+        return None
+    return f"Invalid value {quote(value)} for configuration {name}: it has to be a port, 1 to {_MOST_PORT}"
 
 
 # fmt: off
@@ -146,6 +153,21 @@ _REST_KEYS: Final = ConfigTable(
         "Whether /ui shows links and connectors in a browser, and manages them. Of our own."),
 )
 
+# Whose names Kafka's own metrics have, and how many series there are: app/exposition has both again, as values.
+METRICS_KEYS: Final = ConfigTable(
+    Key("metrics.port", INT, None, MEDIUM,
+        "Port for Prometheus alone, as 9404: /metrics without login and TLS. Not given: there is none.",
+        validator=_some_port),
+    Key("metrics.host", STRING, "", LOW, "Address of that port; empty: every address."),
+    Key("metrics.names", LIST, ["jmx"], LOW,
+        "Names of Kafka's own metrics: jmx as of jmx_exporter with Strimzi's rules, reporter as of Strimzi's Metrics "
+        "Reporter.",
+        validator=distinct("jmx", "reporter", empty=True)),
+    Key("metrics.detail", STRING, "partition", LOW,
+        "Whether series of topics are for each partition, or fewer: one for each topic.",
+        validator=one_of("partition", "topic")),
+)
+
 _SPARK_KEYS: Final = ConfigTable(
     # Four tries: Spark replaces a killed Python worker at once, in the same query.
     Key("spark.master", STRING, "local[64,4]", MEDIUM,
@@ -187,7 +209,14 @@ _NETWORK_KEYS: Final = ConfigTable(
 # fmt: on
 
 WORKER_KEYS: Final = (
-    _OWN_KEYS + _REST_KEYS + _SPARK_KEYS + _NETWORK_KEYS + ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
+    _OWN_KEYS
+    + _REST_KEYS
+    + METRICS_KEYS
+    + _SPARK_KEYS
+    + _NETWORK_KEYS
+    + ConfigTable(SECURITY_PROTOCOL_KEY)
+    + TLS_KEYS
+    + SASL_KEYS
 )
 # Other tables check what follows these: converters, providers, Spark, client kinds, topics, listeners' TLS.
 KNOWN_PREFIXES: Final = (

@@ -25,6 +25,7 @@ READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 # Of all flows together.
 LINKS: Final = b"/admin/links"
+METRICS: Final = b"/metrics"
 
 # The application of a flow's herder; None while the flow is not up.
 ApplicationOf = Callable[[], ASGIApp | None]
@@ -39,7 +40,7 @@ class FlowsApplication:
     """See the module. `flows`: name → its path and application, as (`A->B`, (`/A/B`, application)).
 
     Every one of `authenticators` must accept the credentials; a flow's application asks them by itself. `links` serves
-    /admin/links of all flows, and asks them by itself, too.
+    /admin/links of all flows and `metrics` /metrics; both ask them by themselves, too.
     """
 
     def __init__(
@@ -47,9 +48,11 @@ class FlowsApplication:
         flows: Mapping[str, tuple[str, ApplicationOf]],
         authenticators: Sequence[Authenticator] = (),
         links: ASGIApp | None = None,
+        metrics: ASGIApp | None = None,
     ) -> None:
         self._flows = flows
         self._links = links
+        self._metrics = metrics
         self._authenticators = authenticators
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,6 +69,8 @@ class FlowsApplication:
                 return self._not_up(scope, name) if application is None else _below(application, len(own))
         if self._links is not None and (path == LINKS or path.startswith(LINKS + b"/")):
             return self._links
+        if self._metrics is not None and path == METRICS:
+            return self._metrics
         if path != b"/":
             return self._checked(scope, _error(404, f"HTTP 404 Not Found. GET / has the flows' paths. {BY_THE_FILE}"))
         if scope["method"] not in READING:

@@ -21,6 +21,7 @@ from mirror_connect.app.dedicated.stored_configs import (
     superfluous_connectors,
 )
 from mirror_connect.app.errors import ConnectError, ConnectorNotFound, NotLeader, StartupError, first_cause
+from mirror_connect.app.exposition.measured import MeasuredWorker
 from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.steps import within
@@ -92,6 +93,10 @@ class FlowRunner:
     async def secrets(self) -> frozenset[str]:
         """See process.Part."""
         return await self.worker.secrets() if self.worker is not None else frozenset()
+
+    def measured(self) -> MeasuredWorker | None:
+        """See process.Part."""
+        return self.worker.measured() if self.worker is not None and self.up else None
 
     async def end_tasks(self) -> None:
         """See process.Part."""

@@ -22,7 +22,13 @@ from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 from mirror_connect.app.process import Process
-from mirror_connect.app.rest.application import Surface, create_application, create_links_application, with_headers
+from mirror_connect.app.rest.application import (
+    Surface,
+    create_application,
+    create_links_application,
+    create_metrics_of_flows,
+    with_headers,
+)
 from mirror_connect.app.rest_listeners import RestListeners
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -51,7 +57,7 @@ class DedicatedMirrorMaker:
         launched: LaunchedSpark | None = None,
     ) -> None:
         listeners = RestListeners(process_config) if config.internal_rest else None
-        self._process = Process(process_config.spark, forget_all_but, launched)
+        self._process = Process(process_config.spark, forget_all_but, launched, process_config.metrics)
         self._settled = asyncio.Event()
         self.flows = [self._runner(flow, configs[flow.name], config.path, listeners) for flow in config.flows]
         for runner in self.flows:
@@ -64,7 +70,8 @@ class DedicatedMirrorMaker:
             links = create_links_application(
                 FlowLinks(self.flows, listeners.worker_id), listeners.checks, listeners.surface.budget
             )
-            application = FlowsApplication(served, listeners.checks, links)
+            metrics = create_metrics_of_flows(self._process.exposition, listeners.checks)
+            application = FlowsApplication(served, listeners.checks, links, metrics)
             listeners.serve(self._process.http, with_headers(application, listeners.surface), read_only=True)
 
     def _runner(self, flow: Flow, config: WorkerConfig, path: str, listeners: RestListeners | None) -> FlowRunner:

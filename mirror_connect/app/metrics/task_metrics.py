@@ -20,12 +20,27 @@ class TaskMetrics:
 
     `attempt`: the process that has reported last. `heard`: when its event loop was last known to answer; `heard_ms`: when
     the report came. `told`: its last measures, without rows. `counted`: (records, bytes) of each partition by this attempt.
+    `attempts`: how many processes and epochs have reported. `skipped`: records that all of them have given up.
     """
 
-    __slots__ = ("_former", "attempt", "counted", "heard", "heard_ms", "problems", "told")
+    __slots__ = (
+        "_former",
+        "_skipped_before",
+        "attempt",
+        "attempts",
+        "counted",
+        "heard",
+        "heard_ms",
+        "problems",
+        "skipped",
+        "told",
+    )
 
     def __init__(self) -> None:
         self.attempt = ""
+        self.attempts = 0
+        self.skipped = 0
+        self._skipped_before = 0
         self.heard = -math.inf
         self.heard_ms: int | None = None
         self.told = NOTHING
@@ -41,13 +56,16 @@ class TaskMetrics:
         """Whether what it has measured is known. What has not changed is not told again, as long as it reports."""
         return self.told is not NOTHING and self.is_heard(now)
 
-    def hear(self, attempt: str, heard: float, now_ms: int) -> None:
-        """A report of this attempt, which comes before its measures are taken."""
+    def hear(self, attempt: str, heard: float, now_ms: int, skipped: int = 0) -> None:
+        """A report of this attempt, which comes before its measures are taken. `skipped`: records, within the attempt."""
         if attempt != self.attempt:
+            self.attempts += 1
+            self._skipped_before = self.skipped
             self._former, self.told = both(self._former, self.told), NOTHING
             self.attempt = attempt
             self.counted.clear()
         self.heard, self.heard_ms = heard, now_ms
+        self.skipped = max(self.skipped, self._skipped_before + skipped)
 
     def is_repeated(self, measures: TaskMeasures) -> bool:
         """Whether a report of the present attempt comes again, or after a later one."""

@@ -69,7 +69,7 @@ class WorkerMetrics:
         connector = self.connector(task.connector)
         of_task = connector.task(task.task)
         # A thread goes on to report while the task's loop hangs.
-        of_task.hear(report.attempt, now - report.loop_silent_s, now_ms)
+        of_task.hear(report.attempt, now - report.loop_silent_s, now_ms, report.counters.get("skipped", 0))
         if report.measures is not None:
             connector.take(task.task, report.measures, now)
         if report.state == RUNNING:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.config.kafka_environment import notices
+from mirror_connect.app.config.metrics_settings import metrics_from_environment
 from mirror_connect.app.foreground import Prepared, Program, main_of
 from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
 from mirror_connect.app.mirror_maker.options import Asked, help_text, parse
@@ -36,6 +37,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     if isinstance(options, Asked):
         print(help_text(PROGRAM) if options.what == "help" else API_VERSION)
         sys.exit(0)
+    metrics = metrics_from_environment(os.environ)
     target = read_target(options.producer_file, hiding.keep)
     sources = read_sources(options.consumer_files, hiding.keep)
     from_files = (*target.notices, *(line for source in sources for line in source.notices))
@@ -53,7 +55,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     def make(launched: LaunchedSpark) -> Program:
         from mirror_connect.app.mirror_maker.program import MirrorMaker  # noqa: PLC0415 — see foreground.Prepared
 
-        return MirrorMaker(options, sources, target, {}, hiding.forget_all_but, launched=launched)
+        return MirrorMaker(options, sources, target, {}, hiding.forget_all_but, launched=launched, metrics=metrics)
 
     return Prepared({}, make)
 

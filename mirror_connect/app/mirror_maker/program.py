@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from mirror_connect.app.config.metrics_settings import NO_PORT, MetricsSettings
 from mirror_connect.app.errors import RecordsRefused
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
 from mirror_connect.app.mirror_maker.options import Options
@@ -39,11 +40,12 @@ class MirrorMaker:
         forget_all_but: Callable[[Collection[str]], None],
         *,
         launched: LaunchedSpark | None = None,
+        metrics: MetricsSettings = NO_PORT,
     ) -> None:
         self._aborts = options.abort_on_send_failure
         self._refused = asyncio.Event()
         self._refusal = ""
-        self._process = Process(spark, forget_all_but, launched)
+        self._process = Process(spark, forget_all_but, launched, metrics)
         choice = TopicChoice(options.expression, excludes=options.excludes)
         targets = TargetTopics(
             ClusterAdmin(target.producer, "the target cluster", timeout=ADMIN_S, user=PRODUCING_USER)

@@ -13,6 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from mirror_connect.app.exposition.measured import MeasuredWorker
+from mirror_connect.app.measured_worker import measured_source
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.mirror_maker.changed_lines import ChangedLines
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
@@ -88,6 +90,8 @@ class MirroredSource:
         metrics: WorkerMetrics,
     ) -> None:
         self._file = file
+        self._flow = flow
+        self._metrics = metrics
         self._targets = targets
         self._spark = spark
         self._fetching = FetchSettings.of(file.consumer)
@@ -146,6 +150,11 @@ class MirroredSource:
     async def secrets(self) -> frozenset[str]:
         """See Part."""
         return self._secrets
+
+    def measured(self) -> MeasuredWorker:
+        """See Part."""
+        lease_s = self.member.lease_remaining()
+        return measured_source(self._metrics, flow=self._flow, name=self._file.name, lease_s=lease_s)
 
     async def end_tasks(self) -> None:
         """Stops copying and commits what the target has."""

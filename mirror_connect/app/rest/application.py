@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from mirror_connect.app.config.cross_origins import CrossOrigins
 from mirror_connect.app.config.response_headers import HeaderRule
 from mirror_connect.app.errors import ConnectError, ReadOnly, Unauthorized
+from mirror_connect.app.exposition.exposition import Exposition
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
 from mirror_connect.app.rest.admin import add_admin_routes
@@ -34,6 +35,7 @@ from mirror_connect.app.rest.foreign_pages import ForeignPages
 from mirror_connect.app.rest.jetty_errors import bad_header
 from mirror_connect.app.rest.links import Links, add_link_routes
 from mirror_connect.app.rest.media_types import BadMediaType, accepted, negotiate
+from mirror_connect.app.rest.metrics import add_metrics_route
 from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.pages import add_page_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
@@ -72,6 +74,8 @@ class Surface:
     cross_origins: CrossOrigins | None = None
     # Shared with the other listeners; None: a budget of its own.
     budget: BodyBudget | None = None
+    # None: there is no /metrics.
+    exposition: Exposition | None = None
 
 
 def create_application(
@@ -110,6 +114,13 @@ def create_links_application(
     return (budget or BodyBudget()).guard(UriGate(application, lambda _: False))
 
 
+def create_metrics_of_flows(exposition: Exposition, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:
+    """The metrics of a process with several flows."""
+    application = _without_routes(authenticators)
+    add_metrics_route(application, exposition, lambda request: _authenticate(authenticators, request))
+    return UriGate(application, lambda _: False)
+
+
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
     """The routes, without the gate before them; openapi.yaml is made from this."""
     left_out: list[BaseRoute] = []
@@ -131,6 +142,8 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     if surface.docs:
         add_contract_route(application, authenticate)
     add_page_routes(application, authenticate, ui=surface.ui, docs=surface.docs)
+    if surface.exposition is not None:
+        add_metrics_route(application, surface.exposition, authenticate)
     if surface.read_only:
         left_out += [each for each in application.routes if not _changes_nothing(each)]
         application.router.routes[:] = [each for each in application.routes if each not in left_out]

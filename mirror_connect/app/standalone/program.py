@@ -46,7 +46,7 @@ class StandaloneWorker:
             self._lock.release(killed=killed)
             raise
         self._url = listeners.url
-        self._process = Process(config.spark, forget_all_but, launched)
+        self._process = Process(config.spark, forget_all_but, launched, config.metrics)
         backing = FileBacking(config.offsets_file, config.offset_flush_interval_ms, self._url, after_a_kill=killed)
         self._membership = backing.membership
         self.worker = Worker(
@@ -58,7 +58,7 @@ class StandaloneWorker:
             metrics=self._process.metrics.of_flow(""),
         )
         self._process.add(self.worker)
-        listeners.serve_herder(self._process.http, self.worker.herder)
+        listeners.serve_herder(self._process.http, self.worker.herder, self._process.exposition)
 
     def stop(self) -> None:
         """Begins the clean end."""

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mirror_connect.app.exposition.measured import JvmFigures
 from mirror_connect.app.supervisor.spark_host import RunRequests, SparkHost
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
@@ -48,7 +49,8 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         if not bearer_is(request, spark.driver_token):
             return Response(status_code=UNAUTHORIZED)
         body = json.loads(await request.body())
-        spark.driver_report(body["slots"], body["runs"])
+        told = body.get("jvm")
+        spark.driver_report(body["slots"], body["runs"], None if told is None else JvmFigures.from_json(told))
         return JSONResponse({})
 
     async def shared(request: Request) -> Response:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
+from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark
 from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
@@ -148,6 +149,10 @@ class SparkHost:
         """Since when there are slots, by the clock."""
         return self._keeper.slots_since
 
+    def measured(self) -> MeasuredSpark:
+        """What its metrics show now."""
+        return MeasuredSpark(up=self.slots is not None, slots=self.slots, wanted=self.wanting, jvm=self._keeper.jvm)
+
     @property
     def problem(self) -> str | None:
         """Why there is no Spark now; None if Spark runs, or at the first start."""
@@ -252,10 +257,12 @@ class SparkHost:
             self._shared = _SharedProcess()
         return self._shared
 
-    def driver_report(self, slots: int, runs: Mapping[str, Mapping[str, str | None]]) -> None:
-        """Handles the driver's report on its queries."""
+    def driver_report(
+        self, slots: int, runs: Mapping[str, Mapping[str, str | None]], jvm: JvmFigures | None = None
+    ) -> None:
+        """Handles the driver's report on its queries. `jvm`: the newest figures; None if it has none to tell."""
         was_absent = self.absence is not None
-        self._keeper.heard(slots)
+        self._keeper.heard(slots, jvm)
         if was_absent:
             self._tell(lambda owner: owner.spark_came())
         for run_id, said in runs.items():

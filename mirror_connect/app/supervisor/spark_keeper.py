@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from mirror_connect.app.exposition.measured import JvmFigures
 from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.connectors.ended_process import signal_named
 from mirror_connect.connectors.wording import counted
@@ -32,6 +33,8 @@ class SparkKeeper:
         # None until the driver of the present application has reported.
         self.slots: int | None = None
         self.slots_since = 0.0
+        # What it has told last of its JVM.
+        self.jvm: JvmFigures | None = None
         # Why there is no Spark now; None if Spark runs, or at the first start.
         self.problem: str | None = None
         self._new_application = new_application
@@ -53,8 +56,9 @@ class SparkKeeper:
         """Begins, in the background."""
         self._keeping = asyncio.create_task(self._keep(url, token))
 
-    def heard(self, slots: int) -> None:
-        """The driver has reported."""
+    def heard(self, slots: int, jvm: JvmFigures | None = None) -> None:
+        """The driver has reported; `jvm` if it has new figures."""
+        self.jvm = jvm or self.jvm
         self._heard = self._clock()
         if self.slots is None:
             self.slots_since, self.problem = self._heard, None
@@ -75,7 +79,7 @@ class SparkKeeper:
         while True:
             started = self._clock()
             end = await self._one_life(url, token)
-            self.application = self.slots = None
+            self.application = self.slots = self.jvm = None
             if self._clock() - started > STEADY_S:
                 failures = 0
             pause = BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)]

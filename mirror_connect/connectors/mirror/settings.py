@@ -79,7 +79,7 @@ _SECURITY_NAMES: Final = frozenset(key.name for key in (SECURITY_PROTOCOL_KEY, *
 # Java adds this key after a connector's own keys, for all connectors with metrics.
 METRIC_NAMES_KEY: Final = Key(
     "metric.names.formats", LIST, ["legacy"], LOW,
-    "Deprecated. Which metric names a Java worker emits: legacy, new or both.",
+    "Deprecated. Which names of MirrorMaker's own metrics there are: legacy, new or both.",
     validator=distinct("legacy", "new", empty=False))
 # fmt: on
 

@@ -114,6 +114,9 @@ class FakePart:
         self._hanging = hanging
         self._raising = raising
 
+    def measured(self) -> None:
+        return None
+
     async def secrets(self) -> frozenset[str]:
         return frozenset()
 

@@ -75,6 +75,9 @@ class FakeWorker:
         for changed in self.configs.listeners:
             changed(ConnectorUpdated(name))
 
+    def measured(self) -> None:
+        return None
+
     async def secrets(self) -> frozenset[str]:
         return frozenset({"s"})
 

@@ -1,0 +1,105 @@
+"""What a scrape shows of a process, as plain values: its workers with their connectors, and Spark. None is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mirror_connect.app.metrics.connector_metrics import ConnectorMetrics
+from mirror_connect.connectors.partitions import TopicPartition
+
+# Values of `metric.names.formats`.
+LEGACY: Final = "legacy"
+NEW: Final = "new"
+
+SOURCE: Final = "source"
+CHECKPOINT: Final = "checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredConnector:
+    """A connector that runs in this process.
+
+    `name`: with the flow before it where several flows have connectors of one name; `bare_name`: its own.
+    `kind`: source, checkpoint or heartbeat; None for an unknown class. `state`, `tasks`: as in the status topic.
+    `metrics`: what its tasks have told; None before they have told anything.
+    `formats`: where MirrorMaker's metrics are, LEGACY or NEW or both.
+    """
+
+    name: str
+    bare_name: str
+    class_name: str
+    kind: str | None
+    source: str
+    target: str
+    state: str | None
+    tasks: Mapping[int, str]
+    partitions: Collection[TopicPartition]
+    groups: Collection[str]
+    metrics: ConnectorMetrics | None
+    formats: frozenset[str] = frozenset({LEGACY})
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWorker:
+    """A worker, or a flow of dedicated mode, or a source of MirrorMaker 1; `flow` is empty in a process that has one.
+
+    `leads`: whether it runs connectors. `now`: seconds of the clock of its metrics; `now_ms`: ms since 1970.
+    `leader`: the URL of the worker that leads. `member`: the client id of its group's member, `epoch` the generation; None
+    without a group.
+    """
+
+    flow: str
+    leads: bool
+    now: float
+    now_ms: int
+    connectors: tuple[MeasuredConnector, ...] = ()
+    lease_s: float | None = None
+    leader: str | None = None
+    member: str | None = None
+    rebalancing: bool | None = None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JvmFigures:
+    """Of Spark's JVM: bytes used by area (heap, nonheap), threads, collections with their seconds by collector."""
+
+    memory: Mapping[str, int] = field(default_factory=dict)
+    threads: int | None = None
+    collections: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> JvmFigures:
+        """As the driver tells it (spark_jobs/jvm_figures.py)."""
+        collections = {name: (int(count), float(seconds)) for name, (count, seconds) in body["collections"].items()}
+        return cls(dict(body["memory"]), body["threads"], collections)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFigures:
+    """Resident bytes and processor seconds of a kind of process."""
+
+    memory: int
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSpark:
+    """The Spark application; `slots`: None before its driver has reported. `processes`: by kind, with the worker's own."""
+
+    up: bool
+    slots: int | None
+    wanted: int
+    jvm: JvmFigures | None = None
+    processes: Mapping[str, ProcessFigures] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredProcess:
+    """All of it."""
+
+    version: str
+    workers: tuple[MeasuredWorker, ...]
+    spark: MeasuredSpark | None = None

@@ -1,0 +1,154 @@
+"""What a scrape shows of each partition, or of each topic: read once, then written under several names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from mirror_connect.app.exposition.measured import MeasuredConnector, MeasuredWorker
+from mirror_connect.app.metrics.connector_metrics import ConnectorMetrics
+from mirror_connect.app.metrics.partition_metrics import PartitionMetrics
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_measures import Window
+
+# So many partitions are read without a pause: about a millisecond.
+AT_ONCE: Final = 100
+
+
+class Detail(StrEnum):
+    """Values of `metrics.detail`."""
+
+    PARTITION = "partition"
+    TOPIC = "topic"
+
+
+class PartitionRow(NamedTuple):
+    """A partition of a connector, or a topic (`partition` is None then).
+
+    `age`, `latency`: latest, smallest, largest, mean, in ms. `lag_s`: the age of the oldest record that is missing.
+    `behind`, `at_rest`: how many partitions are; of the others the lag is unknown.
+    """
+
+    task: int
+    topic: str
+    remote_topic: str
+    partition: int | None
+    records: int
+    bytes: int
+    record_rate: float
+    byte_rate: float
+    age: tuple[float, float, float, float] | None
+    latency: tuple[float, float, float, float] | None
+    lag: int | None
+    lag_s: float | None
+    waiting: int
+    behind: int
+    at_rest: int
+
+
+def partition_rows(
+    worker: MeasuredWorker, connector: MeasuredConnector, detail: Detail
+) -> Iterator[PartitionRow | None]:
+    """The rows of a connector; None after every AT_ONCE partitions, where others may have their turn.
+
+    A partition whose task tells nothing has no row: what it was last told may be untrue by now.
+    """
+    metrics = connector.metrics
+    if metrics is None:
+        return
+    telling = metrics.telling(worker.now)
+    topics: dict[str, list[PartitionRow]] = {}
+    # A copy, as others may have their turn meanwhile.
+    for place, key in enumerate(list(connector.partitions), 1):
+        if place % AT_ONCE == 0:
+            yield None
+        row = _row(metrics, key, telling, worker)
+        if row is None:
+            continue
+        if detail is Detail.PARTITION:
+            yield row
+        else:
+            topics.setdefault(row.topic, []).append(row)
+    seen = 0
+    for rows in topics.values():
+        yield _of_topic(rows)
+        seen += len(rows)
+        if seen >= AT_ONCE:
+            seen = 0
+            yield None
+
+
+def _row(
+    metrics: ConnectorMetrics, key: TopicPartition, telling: Mapping[int, str], worker: MeasuredWorker
+) -> PartitionRow | None:
+    found = metrics.known(key, telling)
+    if found is None:
+        return None
+    told, now = found.told, worker.now
+    rate = found.growth.rate(now)
+    lag_s = None
+    if told.lag == 0:
+        lag_s = 0.0
+    elif told.oldest_ms is not None:
+        lag_s = max(0, worker.now_ms - told.oldest_ms) / 1000
+    return PartitionRow(
+        found.task,
+        told.topic,
+        told.remote_topic,
+        told.partition,
+        found.growth.records,
+        found.growth.bytes,
+        rate.records,
+        rate.bytes,
+        *_recent(found, now),
+        told.lag,
+        lag_s,
+        told.waiting,
+        int(bool(told.lag)),
+        int(told.lag == 0),
+    )
+
+
+_Statistics = tuple[float, float, float, float]
+
+
+def _recent(found: PartitionMetrics, now: float) -> tuple[_Statistics | None, _Statistics | None]:
+    return _statistics(found.age.recent(now), found.told.age), _statistics(
+        found.latency.recent(now), found.told.latency
+    )
+
+
+def _statistics(recent: Window | None, latest: Window | None) -> _Statistics | None:
+    if recent is None:
+        return None
+    mean = recent.total / recent.count
+    return mean if latest is None else latest.total / latest.count, recent.least, recent.most, mean
+
+
+def _of_topic(rows: list[PartitionRow]) -> PartitionRow:
+    """The sums; the largest and smallest of statistics and the oldest record; what is known of any partition."""
+    first = rows[0]
+    lags = [row.lag for row in rows if row.lag is not None]
+    return first._replace(
+        partition=None,
+        records=sum(row.records for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        record_rate=sum(row.record_rate for row in rows),
+        byte_rate=sum(row.byte_rate for row in rows),
+        age=_joined([row.age for row in rows]),
+        latency=_joined([row.latency for row in rows]),
+        lag=sum(lags) if lags else None,
+        lag_s=max((row.lag_s for row in rows if row.lag_s is not None), default=None),
+        waiting=sum(row.waiting for row in rows),
+        behind=sum(row.behind for row in rows),
+        at_rest=sum(row.at_rest for row in rows),
+    )
+
+
+def _joined(given: list[_Statistics | None]) -> _Statistics | None:
+    known = [each for each in given if each is not None]
+    if not known:
+        return None
+    latest, least, most, mean = zip(*known, strict=True)
+    return sum(latest) / len(known), min(least), max(most), sum(mean) / len(known)

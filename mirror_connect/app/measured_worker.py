@@ -1,0 +1,98 @@
+"""What a scrape of the metrics shows of a worker, and of a source of MirrorMaker 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from mirror_connect.app.backing import Membership
+from mirror_connect.app.exposition.measured import LEGACY, NEW, SOURCE, MeasuredConnector, MeasuredWorker
+from mirror_connect.app.herder.lifecycle import State
+from mirror_connect.app.herder.link_reads import LinkReads
+from mirror_connect.app.herder.links import Link, Member
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
+from mirror_connect.connectors import MirrorSource
+from mirror_connect.connectors.mirror.settings import METRIC_NAMES_KEY
+from mirror_connect.connectors.partitions import TopicPartition
+
+_TARGET: Final = "target"
+_FORMATS: Final = frozenset({LEGACY, NEW})
+
+
+def measured_worker(
+    links: LinkReads,
+    configs: Mapping[str, Mapping[str, str | None]],
+    membership: Membership,
+    *,
+    flow: str,
+    member: str | None,
+) -> MeasuredWorker:
+    """Of a worker of Connect. `configs`: of its connectors. `member`: the client id in its group; None without a group."""
+    metrics, leads_for = links.metrics, membership.leads_for()
+    leads = leads_for > 0
+    connectors = [
+        _connector(link, each, configs.get(each.view.name, {}), flow)
+        for link in (links.present() if leads else [])
+        for each in link.members
+    ]
+    in_group = member is not None
+    return MeasuredWorker(
+        flow=flow,
+        leads=leads,
+        now=metrics.now(),
+        now_ms=metrics.now_ms(),
+        connectors=tuple(connectors),
+        lease_s=leads_for if leads and math.isfinite(leads_for) else None,
+        leader=membership.leader_url if in_group else None,
+        member=member,
+        rebalancing=membership.leader_url is None if in_group else None,
+        epoch=membership.generation if in_group and membership.generation >= 0 else None,
+    )
+
+
+def _connector(link: Link, member: Member, config: Mapping[str, str | None], flow: str) -> MeasuredConnector:
+    view = member.view
+    asked = (config.get(METRIC_NAMES_KEY.name) or LEGACY).split(",")
+    return MeasuredConnector(
+        # Each flow of dedicated mode has a MirrorSourceConnector. Strimzi's operator names its connectors so.
+        name=f"{flow}.{view.name}" if flow else view.name,
+        bare_name=view.name,
+        class_name=view.class_name,
+        kind=view.kind,
+        source=link.source,
+        target=link.target,
+        # Without a worker there is no status yet.
+        state=view.state.state if view.state.worker_id else None,
+        tasks={number: each.state for number, each in sorted(view.tasks.items())},
+        partitions=member.assigned.partitions,
+        groups=member.assigned.groups,
+        metrics=member.metrics,
+        formats=frozenset(each.strip() for each in asked) & _FORMATS,
+    )
+
+
+def measured_source(metrics: WorkerMetrics, *, flow: str, name: str, lease_s: float) -> MeasuredWorker:
+    """Of a source of MirrorMaker 1, which has no statuses: a task that reports runs. `name` stands for the alias."""
+    now = metrics.now()
+    connectors = [
+        MeasuredConnector(
+            name=each.name,
+            bare_name=each.name,
+            class_name=MirrorSource.class_name,
+            kind=SOURCE,
+            source=name,
+            target=_TARGET,
+            state=State.RUNNING.value,
+            tasks={number: State.RUNNING.value for number, task in sorted(each.tasks.items()) if task.is_heard(now)},
+            partitions=tuple(
+                TopicPartition(*key) for key, known in each.partitions.items() if known.task in each.tasks
+            ),
+            groups=(),
+            metrics=each,
+        )
+        for each in metrics.connectors.values()
+    ]
+    return MeasuredWorker(
+        flow=flow, leads=True, now=now, now_ms=metrics.now_ms(), connectors=tuple(connectors), lease_s=lease_s
+    )

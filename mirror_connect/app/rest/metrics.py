@@ -1,0 +1,106 @@
+"""/metrics: what Prometheus reads, on the REST listeners and on a port of its own.
+
+Kafka Connect has no such path, so its rules of content types don't apply: a scraper asks for a format by Accept, and gets
+the text format where it asks for anything else. It may ask for gzip.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final
+
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from mirror_connect.app.errors import Unauthorized
+from mirror_connect.app.exposition.exposition import Exposition
+from mirror_connect.app.exposition.page import Format
+
+PATH: Final = "/metrics"
+# The fastest level: the text repeats itself, and becomes a fortieth.
+_LEVEL: Final = 1
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+def add_metrics_route(
+    application: FastAPI, exposition: Exposition, authenticate: Callable[[Request], Awaitable[None]]
+) -> None:
+    """Adds the route to the REST interface; who reads it needs the same login."""
+
+    async def metrics(request: Request) -> Response:
+        try:
+            await authenticate(request)
+        except Unauthorized as refused:
+            # Prometheus sends its login without a challenge.
+            return Response(str(refused), status_code=refused.status, media_type="text/plain")
+        return await _answer(exposition, request)
+
+    application.routes.append(Route(PATH, metrics))
+
+
+def create_metrics_application(exposition: Exposition) -> ASGIApp:
+    """What the port of metrics alone serves: without a login, as jmx_exporter."""
+
+    async def metrics(request: Request) -> Response:
+        return await _answer(exposition, request)
+
+    async def root(_: Request) -> Response:
+        return PlainTextResponse(f"The metrics are at {PATH}\n")
+
+    return Starlette(routes=[Route(PATH, metrics), Route("/", root)])
+
+
+async def _answer(exposition: Exposition, request: Request) -> Response:
+    text_format = asked_format(request.headers.get("accept", ""))
+    chunks = await exposition.chunks(text_format)
+    headers = {"Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}
+    if not _takes_gzip(request.headers.get("accept-encoding", "")):
+        return StreamingResponse(_plain(chunks), headers=headers, media_type=text_format.value)
+    headers["Content-Encoding"] = "gzip"
+    return StreamingResponse(_compressed(chunks), headers=headers, media_type=text_format.value)
+
+
+def asked_format(accept: str) -> Format:
+    """OpenMetrics if it is asked for with at least the weight of the text format; anything else gets the text format."""
+    weights = {name: weight for name, weight in _weighted(accept) if weight > 0}
+    wanted = weights.get("application/openmetrics-text", 0.0)
+    return Format.OPEN_METRICS if wanted and wanted >= weights.get("text/plain", 0.0) else Format.TEXT
+
+
+def _takes_gzip(accept_encoding: str) -> bool:
+    return dict(_weighted(accept_encoding)).get("gzip", 0.0) > 0
+
+
+def _weighted(header: str) -> list[tuple[str, float]]:
+    found = []
+    for entry in header.split(","):
+        name, *parameters = (part.strip() for part in entry.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key == "q":
+                try:
+                    weight = float(value)
+                except ValueError:
+                    weight = 0.0
+        found.append((name.lower(), weight))
+    return found
+
+
+async def _plain(chunks: Sequence[bytes]) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+async def _compressed(chunks: Sequence[bytes]) -> AsyncIterator[bytes]:
+    # A chunk of 64 KiB takes half a millisecond.
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    for chunk in chunks:
+        if some := compressor.compress(chunk):
+            yield some
+    yield compressor.flush()

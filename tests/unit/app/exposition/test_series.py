@@ -1,0 +1,133 @@
+"""What a scrape shows of what tasks have told, and that it shows nothing that is not known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mirror_connect.app.exposition.exposition import ExpositionSettings, pieces_of
+from mirror_connect.app.exposition.page import AT_ONCE, Format
+from mirror_connect.app.exposition.partition_rows import Detail
+from mirror_connect.connectors.task_protocol import TaskId
+from tests.fakes.measured_process import LINK, NOW_MS, USUAL, Told, problem, report, row, whole
+
+BY_TOPIC = ExpositionSettings(detail=Detail.TOPIC)
+LAG = "mirror_connect_lag_seconds"
+RECORDS = "mirror_connect_lag_records"
+OF_LINK = f'source="A",target="B",connector="{LINK}"'
+
+
+def samples(text: str, name: str) -> dict[str, float]:
+    lines = [line for line in text.splitlines() if re.match(rf"{name}[{{ ]", line)]
+    return {line.rpartition(" ")[0].removeprefix(name): float(line.rpartition(" ")[2]) for line in lines}
+
+
+def linked(*rows: object) -> Told:
+    told = Told()
+    told.source([list(rows)])  # type: ignore[list-item]
+    return told
+
+
+def test_lag_in_seconds_is_the_age_of_the_oldest_record_now() -> None:
+    told = linked(row("orders", 0, lag=5, oldest_ms=NOW_MS - 2_500), row("orders", 1))
+    told.clock.s += 4
+    text = told.text()
+    assert samples(text, LAG) == {
+        f'{{{OF_LINK},topic="orders",partition="0"}}': 6.5,
+        f'{{{OF_LINK},topic="orders",partition="1"}}': 0.0,
+    }
+    assert list(samples(text, RECORDS).values()) == [5, 0]
+
+
+def test_what_the_source_has_not_told_is_absent_and_never_0() -> None:
+    told = linked(row("orders", 0, lag=None), row("orders", 1))
+    text = told.text()
+    assert list(samples(text, RECORDS)) == [f'{{{OF_LINK},topic="orders",partition="1"}}']
+    assert list(samples(text, LAG)) == [f'{{{OF_LINK},topic="orders",partition="1"}}']
+    assert samples(text, "mirror_connect_partitions") == {
+        f'{{{OF_LINK},state="behind"}}': 0,
+        f'{{{OF_LINK},state="at_rest"}}': 1,
+        f'{{{OF_LINK},state="unknown"}}': 1,
+    }
+
+
+def test_a_task_that_reports_nothing_any_more_has_no_figures_but_its_silence() -> None:
+    told = whole()
+    told.clock.s += 30
+    text = told.text()
+    for name in (LAG, RECORDS, "mirror_connect_records_total", "kafka_consumer_fetch_manager_records_lag"):
+        assert samples(text, name) == {}
+    assert set(samples(text, "mirror_connect_task_silent_seconds").values()) == {30.0}
+    assert {key: value for key, value in samples(text, "mirror_connect_partitions").items() if value} == {
+        f'{{{OF_LINK},state="unknown"}}': 4,
+        '{source="C",target="B",connector="plain-source",state="unknown"}': 2,
+    }
+
+
+def test_counters_go_on_in_the_next_attempt() -> None:
+    told = linked(row("orders", 0, records=100))
+    told.clock.s += 1
+    again = linked(row("orders", 0, records=30)).metrics.connector(LINK).tasks[0].told
+    from dataclasses import replace  # noqa: PLC0415
+
+    measures = replace(again, at_ms=NOW_MS + 1_000, partitions=(row("orders", 0, records=30),))
+    told.metrics.take(TaskId(LINK, 0), report(measures, attempt="2"), ())
+    text = told.text()
+    assert list(samples(text, "mirror_connect_records_total").values()) == [130]
+    assert list(samples(text, "mirror_connect_task_attempts_total").values()) == [2]
+    assert list(samples(text, "mirror_connect_replication_latency_seconds_count").values()) == [130]
+
+
+def test_one_series_tells_each_problem_since_when() -> None:
+    text = whole().text()
+    (found,) = samples(text, "mirror_connect_problem_start_timestamp_seconds")
+    assert 'connector="plain-source",task="0",code="PARTITION_UNREADABLE",subject="source partition orders-0"' in found
+    assert samples(text, "mirror_connect_problems") == {
+        f"{{{OF_LINK}}}": 0,
+        '{source="C",target="B",connector="plain-source"}': 1,
+        '{source="A",target="B",connector="A->B.MirrorCheckpointConnector"}': 0,
+    }
+
+
+def test_a_state_is_1_and_all_others_0() -> None:
+    told = Told()
+    told.source([[row("orders", 0)], []], states=["RUNNING", "FAILED"])
+    states = samples(told.text(), "mirror_connect_task_state")
+    assert sorted(key for key, value in states.items() if value) == [
+        f'{{{OF_LINK},task="0",state="RUNNING"}}',
+        f'{{{OF_LINK},task="1",state="FAILED"}}',
+    ]
+    assert len(states) == 12
+
+
+@pytest.mark.parametrize(
+    "name", [LAG, RECORDS, "mirror_connect_records_total", "kafka_consumer_fetch_manager_records_lag"]
+)
+def test_series_of_topics_are_one_for_each(name: str) -> None:
+    told = linked(row("orders", 0, lag=5, oldest_ms=NOW_MS - 2_500), row("orders", 1), row("other", 0))
+    found = samples(told.text(BY_TOPIC), name)
+    assert [re.findall(r'(?:^\{|,)topic="([^"]*)"', key) for key in found] == [["orders"], ["other"]]
+    assert not any("partition=" in key for key in found)
+    expected = {LAG: [2.5, 0], RECORDS: [5, 0], "mirror_connect_records_total": [240, 120]}
+    assert list(found.values()) == expected.get(name, [5, 0])
+
+
+def test_unread_problems_of_a_redacted_line_show_no_line() -> None:
+    told = Told()
+    told.source([[row("orders", 0)]], problems=[problem("cluster hunter2")])
+    # The line may quote what a broker says; a label has the subject alone.
+    assert "can't be read" not in told.text()
+
+
+def test_work_is_bounded_by_pieces_and_grows_with_partitions_alone() -> None:
+    def pieces(partitions: int) -> list[str]:
+        told = linked(*(row(f"topic-{n // 10}", n % 10) for n in range(partitions)))
+        return list(pieces_of(told.process(), USUAL, Format.TEXT))
+
+    few, many = pieces(1_000), pieces(4_000)
+    assert max(piece.count("\n") for piece in many) <= AT_ONCE
+    lines = sum(piece.count("\n") for piece in few), sum(piece.count("\n") for piece in many)
+    # 17 samples for each partition: 12 of MirrorMaker, the consumer's lag, and 4 of our own.
+    assert lines[1] - lines[0] == 3_000 * 17
+    assert len(many) - len(few) <= 3_000 * 17 // AT_ONCE + 3_000 // 100 + 100
