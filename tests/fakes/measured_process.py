@@ -39,6 +39,7 @@ SOURCE_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 CHECKPOINT_CLASS = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
 LINK = "A->B.MirrorSourceConnector"
 CHECKPOINTS = "A->B.MirrorCheckpointConnector"
+CHECKPOINT_LATENCY = Window(20, 60, 80, 2)
 REQUESTS = tuple(
     RequestMeasures(side, kind, 90, 1, 900.5, 40.0, 4_000, 800_000, 0)
     for side, kind in (("source", "Fetch"), ("source", "Metadata"), ("target", "Produce"))
@@ -105,11 +106,9 @@ def measures(rows: Sequence[PartitionMeasures], at_ms: int = NOW_MS) -> TaskMeas
     )
 
 
-def checkpoint_measures() -> TaskMeasures:
+def checkpoint_measures(latency: Window | None = CHECKPOINT_LATENCY) -> TaskMeasures:
     """Those of a checkpoint task with a group."""
-    partitions = tuple(
-        GroupPartition("orders", partition, "A.orders", partition, 0, Window(20, 60, 80, 2)) for partition in range(2)
-    )
+    partitions = tuple(GroupPartition("orders", partition, "A.orders", partition, 0, latency) for partition in range(2))
     produce = replace(TaskMeasures(NOW_MS), requests=(REQUESTS[2],))
     return replace(produce, groups=(GroupMeasures("readers", NOW_MS - 300, NOW_MS - 200, partitions),))
 

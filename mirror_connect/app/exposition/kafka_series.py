@@ -92,31 +92,35 @@ class KafkaSeries:
         quoted = partial(tag_value, names=self._names)
         return PartitionLabels([(name, quoted(value)) for name, value in before], quoted)
 
-    def _checkpoints(self) -> Iterator[tuple[MeasuredConnector, int, str, GroupPartition]]:
+    def _checkpoints(self) -> Iterator[tuple[MeasuredConnector, int, str, GroupPartition, Window]]:
         for worker, connector in self._connectors():
             if connector.metrics is None:
                 continue
             for name in connector.groups:
                 group = connector.metrics.group(name, worker.now)
-                if group is not None:
-                    yield from ((connector, group.task, name, each) for each in group.told.partitions)
+                if group is None:
+                    continue
+                for each in group.told.partitions:
+                    latency = group.latencies.get((each.topic, each.partition))
+                    if latency is not None:
+                        yield connector, group.task, name, each, latency
 
     def _labelled_checkpoints(
         self,
-        checkpoints: Iterable[tuple[MeasuredConnector, int, str, GroupPartition]],
+        checkpoints: Iterable[tuple[MeasuredConnector, int, str, GroupPartition, Window]],
         form: str,
         metric: KafkaMetric,
     ) -> dict[str, tuple[float, ...]]:
         windows: dict[str, Window] = {}
-        for connector, task, group, each in checkpoints:
-            if form not in connector.formats or each.latency is None:
+        for connector, task, group, each, latency in checkpoints:
+            if form not in connector.formats:
                 continue
             number = _number(each.partition if self._detail is Detail.PARTITION else None)
             tags = [connector.source, connector.target, group, each.remote_topic, *number]
             if form == NEW:
                 tags = [connector.name, str(task), *tags]
             labels = self._label(metric, tags)
-            windows[labels] = each.latency.plus(windows.get(labels))
+            windows[labels] = latency.plus(windows.get(labels))
         return {
             labels: (each.total / each.count, each.least, each.most, each.total / each.count)
             for labels, each in windows.items()

@@ -6,23 +6,32 @@ from mirror_connect.connectors.task_measures import GroupMeasures, Window
 
 
 class GroupMetrics:
-    """See the module. `told`: the last about it, from `attempt` of `task`. `latency`: of the last checkpoints with one."""
+    """See the module. `told`: the last about it, from `attempt` of `task`. `latency`: of the last checkpoints with one.
 
-    __slots__ = ("attempt", "latency", "task", "told")
+    `latencies`: the same by topic and partition.
+    """
+
+    __slots__ = ("attempt", "latencies", "latency", "task", "told")
 
     def __init__(self, told: GroupMeasures) -> None:
         self.told = told
         self.task = -1
         self.attempt = ""
         self.latency: Window | None = None
+        self.latencies: dict[tuple[str, int], Window] = {}
 
     def take(self, told: GroupMeasures, task: int, attempt: str) -> None:
         """The newest."""
         self.told, self.task, self.attempt = told, task, attempt
         latest: Window | None = None
+        # Those of partitions that the group has given up are forgotten.
+        before, self.latencies = self.latencies, {}
         for partition in told.partitions:
+            key = (partition.topic, partition.partition)
             if partition.latency is not None:
                 latest = partition.latency.plus(latest)
+            if (known := partition.latency or before.get(key)) is not None:
+                self.latencies[key] = known
         self.latency = latest or self.latency
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,18 @@ from mirror_connect.app.exposition.exposition import ExpositionSettings, pieces_
 from mirror_connect.app.exposition.page import AT_ONCE, Format
 from mirror_connect.app.exposition.partition_rows import Detail
 from mirror_connect.connectors.task_protocol import TaskId
-from tests.fakes.measured_process import LINK, NOW_MS, USUAL, Told, problem, report, row, whole
+from tests.fakes.measured_process import (
+    CHECKPOINTS,
+    LINK,
+    NOW_MS,
+    USUAL,
+    Told,
+    checkpoint_measures,
+    problem,
+    report,
+    row,
+    whole,
+)
 
 BY_TOPIC = ExpositionSettings(detail=Detail.TOPIC)
 LAG = "mirror_connect_lag_seconds"
@@ -69,8 +81,6 @@ def test_counters_go_on_in_the_next_attempt() -> None:
     told = linked(row("orders", 0, records=100))
     told.clock.s += 1
     again = linked(row("orders", 0, records=30)).metrics.connector(LINK).tasks[0].told
-    from dataclasses import replace  # noqa: PLC0415
-
     measures = replace(again, at_ms=NOW_MS + 1_000, partitions=(row("orders", 0, records=30),))
     told.metrics.take(TaskId(LINK, 0), report(measures, attempt="2"), ())
     text = told.text()
@@ -131,3 +141,13 @@ def test_work_is_bounded_by_pieces_and_grows_with_partitions_alone() -> None:
     # 17 samples for each partition: 12 of MirrorMaker, the consumer's lag, and 4 of our own.
     assert lines[1] - lines[0] == 3_000 * 17
     assert len(many) - len(few) <= 3_000 * 17 // AT_ONCE + 3_000 // 100 + 100
+
+
+def test_the_latency_of_a_checkpoint_stays_when_later_reports_have_none() -> None:
+    told = whole()
+    name = "kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms"
+    before = samples(told.text(), name)
+    later = checkpoint_measures(latency=None)
+    told.metrics.take(TaskId(CHECKPOINTS, 0), report(replace(later, at_ms=NOW_MS + 500)), ())
+    assert list(before.values()) == [40, 40]
+    assert samples(told.text(), name) == before
