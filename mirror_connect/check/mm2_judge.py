@@ -15,6 +15,8 @@ from mirror_connect.app.dedicated.findings import FindingCode, Severity
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_file import findings_in
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.app.dedicated.process_configs import process_properties
+from mirror_connect.app.dedicated.property_places import OF_PROCESS
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.document import UnknownDocument
 from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
@@ -119,16 +121,29 @@ class Mm2File:
                 # The worker is on the target cluster, and its producer writes: its judgement of these counts.
                 config = {name: value for name, value in whole.items() if not name.startswith("target.producer.")}
                 for judged in judge_connector(config):
+                    if judged.verdict is Verdict.NOT_JUDGED:
+                        continue  # the file's own references have been tried, see references.py
                     origin = self._file.origin_in_connectors(flow.source, flow.target, judged.name)
                     yield from self._renamed(judged, origin, _place_of_connectors(flow, judged.name))
             for judged in judge_worker(flow.worker):
                 origin = self._file.origin_in_worker(flow.target, judged.name)
                 yield from self._renamed(judged, origin, f"{flow.target}.{judged.name}")
+        yield from self._of_process()
+
+    def _of_process(self) -> Iterator[Judgement]:
+        """What the worker's judgement of the process's properties adds: listeners and their key stores."""
+        own = {**self._file.process(), **self._file.listener_tls()}
+        flows = self._flows()
+        # Other errors are told with the flow whose worker has them.
+        for judged in judge_worker(process_properties(own, flows[0])) if flows else ():
+            if judged.name in own or judged.name.startswith(OF_PROCESS):
+                yield from self._renamed(judged, judged.name if judged.name in own else None, judged.name)
 
     def _renamed(self, judged: Judgement, origin: str | None, missing: str) -> Iterator[Judgement]:
         """By the property of the file. `missing`: how it would be written there."""
         # What is unread by a worker may be read by a connector; the findings tell what nobody reads.
-        counts = judged.verdict is Verdict.REFUSED or (origin is not None and judged.verdict is Verdict.DIFFERENT)
+        told = (Verdict.DIFFERENT, Verdict.NOT_JUDGED)
+        counts = judged.verdict is Verdict.REFUSED or (origin is not None and judged.verdict in told)
         if counts and not judged.unread and origin not in self.unread:
             yield Judgement(origin or missing, judged.verdict, judged.text, judged.instead)
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.dedicated.findings import RefusedFile
-from mirror_connect.app.dedicated.mm2_file import read_mm2_config
-from mirror_connect.app.dedicated.process_configs import flow_configs, process_config
+from mirror_connect.app.dedicated.mm2_file import read_mm2_file
+from mirror_connect.app.dedicated.start_settings import start_settings
 from mirror_connect.app.foreground import (
     Prepared,
     Program,
@@ -60,11 +60,10 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
         raise wrong
     given = parser.parse_args(arguments)
     try:
-        config = read_mm2_config(given.config, given.clusters)
+        settings = start_settings(read_mm2_file(given.config, given.clusters))
     except RefusedFile as refused:
         raise WrongSettings([finding.shown for finding in refused.findings]) from None
-    configs = flow_configs(config)
-    own = process_config(config)
+    config, own, configs = settings.config, settings.process, settings.flows
     for each in (own, *configs.values()):
         hide_secrets_of(each, hiding)
     for flow in config.flows:

@@ -47,13 +47,17 @@ def read_mm2_config(
 
     Warnings are in `Mm2Config.warnings`. `environment`: for config providers, of this process unless given.
     """
-    file = _read(path, clusters, environment)
+    return config_of(read_mm2_file(path, clusters, environment))
+
+
+def config_of(file: Mm2Properties) -> Mm2Config:
+    """The same of a file that has been read."""
     found = list(_findings(file))
     errors = [finding for finding in found if finding.severity is Severity.ERROR]
     if errors:
         raise RefusedFile(_in_order(errors))
     return Mm2Config(
-        path=str(path),
+        path=file.path,
         clusters=file.clusters,
         flows=tuple(file.flows()),
         process={**file.process(), **file.listener_tls()},
@@ -67,7 +71,7 @@ def findings(
 ) -> list[Mm2Finding]:
     """All errors and warnings of a file, in the file's order; what concerns no line comes first."""
     try:
-        return _in_order(_findings(_read(path, clusters, environment)))
+        return _in_order(_findings(read_mm2_file(path, clusters, environment)))
     except RefusedFile as refused:
         return list(refused.findings)
 
@@ -77,7 +81,9 @@ def findings_in(file: Mm2Properties) -> list[Mm2Finding]:
     return _in_order(_findings(file))
 
 
-def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping[str, str] | None) -> Mm2Properties:
+def read_mm2_file(
+    path: str | Path, clusters: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+) -> Mm2Properties:
     """RefusedFile if the file, or one that its config providers read, is unreadable or empty."""
 
     def refused(code: FindingCode, text: str, remedy: str, name: str = "", line: int | None = None) -> RefusedFile:

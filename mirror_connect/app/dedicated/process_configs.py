@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from mirror_connect.app.config.worker_config import WorkerConfig, worker_config
-from mirror_connect.app.dedicated.flows import Mm2Config
+from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 
 _OF_CLIENTS: Final = ("ssl.", "sasl.", "security.", "producer.", "consumer.", "admin.")
+
+
+def process_properties(of_file: Mapping[str, str], flow: Flow) -> dict[str, str]:
+    """The worker's properties that the process has, as written. `of_file`: Mm2Config.process; `flow`: the first one."""
+    # There is no /admin, as in MirrorMaker.
+    own = {name: value for name, value in of_file.items() if name != "admin.listeners"}
+    # The process has no clients. Its listeners take the file's own ssl.* (RestServerConfig of the file), and no cluster's.
+    worker = {name: value for name, value in flow.worker.items() if not name.startswith(_OF_CLIENTS)}
+    return {**worker, **own}
 
 
 def flow_configs(config: Mm2Config) -> dict[str, WorkerConfig]:
@@ -17,8 +27,4 @@ def flow_configs(config: Mm2Config) -> dict[str, WorkerConfig]:
 
 def process_config(config: Mm2Config) -> WorkerConfig:
     """The settings of the process: Spark, plugins, REST. ConfigError."""
-    # There is no /admin, as in MirrorMaker.
-    own = {name: value for name, value in config.process.items() if name != "admin.listeners"}
-    # The process has no clients. Its listeners take the file's own ssl.* (RestServerConfig of the file), and no cluster's.
-    worker = {name: value for name, value in config.flows[0].worker.items() if not name.startswith(_OF_CLIENTS)}
-    return worker_config({**worker, **own}, warnings=False)
+    return worker_config(process_properties(config.process, config.flows[0]), warnings=False)

@@ -25,7 +25,7 @@ INTERNAL_REST: Final = "dedicated.mode.enable.internal.rest"
 # Of the whole process: its REST interface, Spark, and the user's own classes.
 OF_PROCESS: Final = (
     *("spark.", "plugin.", "rest.", "access.control.", "response.http.headers."),
-    *("listeners", "admin.listeners"),
+    *("listeners", "admin.listeners", "log.format"),
 )
 
 

@@ -162,7 +162,7 @@ def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
         if value and resolved.referenced(error.name):
             # A provider's value may be a secret: the text quotes the reference instead.
             problem = problem.replace(value, resolved.as_written[error.name])
-        yield file.error(FindingCode.VALUE_INVALID, at, _plain(problem, error.name, at, file), _remedy(file, at))
+        yield file.error(FindingCode.VALUE_INVALID, at, plain_problem(problem, error.name, at, file), _remedy(file, at))
 
 
 def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Iterator[Mm2Finding]:
@@ -170,7 +170,7 @@ def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Itera
     for problem in result.errors[:1]:
         at = origin(result.name) or ""
         code = FindingCode.EXPRESSION_INVALID if _is_expression(result) else FindingCode.VALUE_INVALID
-        yield file.error(code, at, _plain(problem, result.name, at, file), _remedy(file, at, result))
+        yield file.error(code, at, plain_problem(problem, result.name, at, file), _remedy(file, at, result))
 
 
 def _missing_login(file: Mm2Properties, flow: Flow, result: ValidatedKey, origin: _Origin) -> Mm2Finding | None:
@@ -194,7 +194,7 @@ def _is_expression(result: ValidatedKey) -> bool:
     )
 
 
-def _plain(problem: str, name: str, at: str, file: Mm2Properties) -> str:
+def plain_problem(problem: str, name: str, at: str, file: Mm2Properties) -> str:
     """Kafka's text without the property and its value, which the line names by itself."""
     quoted, found, rest = problem.removeprefix("Invalid value ").partition(f" for configuration {name}: ")
     if found:

@@ -154,3 +154,20 @@ def test_an_enabled_flow_has_its_command_and_its_clusters_their_client_propertie
     assert 'password="hush"' in client["sasl.jaas.config"]
     assert file.client("C") is None
     assert {each.verdict for each in file.judge()} == {Verdict.SAME}
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "verdict"),
+    [
+        ("B.security.protocol=SSL\nB.ssl.truststore.location=/nowhere\n", "B.ssl.truststore.location", "not judged"),
+        ("listeners=.*\n", "listeners", "refused"),
+        ("listeners=https://:1\n", "listeners.https.ssl.keystore.location", "refused"),
+        ("listeners=https://:1\nssl.keystore.location=/nowhere\n", "ssl.keystore.location", "not judged"),
+        ("listeners=http://:1\n", "listeners", "same"),
+        ("B.connector.client.config.override.policy=Foo\n", "B.connector.client.config.override.policy", "refused"),
+        ("log.format=json\n", "log.format", "different"),
+        ("log.format=xml\n", "log.format", "refused"),
+    ],
+)
+def test_what_only_a_start_finds_is_judged_too(tmp_path: Path, more: str, name: str, verdict: str) -> None:
+    assert _judged(tmp_path, more)[name] == verdict
