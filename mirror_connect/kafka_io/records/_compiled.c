@@ -1,4 +1,5 @@
-/* The inner loops of record_rewrite.py and single_records.py, which are their specification and their substitute.
+/* The inner loops of record_rewrite.py and single_records.py, and what record_batch.py does with a batch that is copied as it
+   is. These modules are the specification and the substitute.
 
    Every function returns None for bytes that it does not expect: a record that contradicts its header, a number without an
    end. Then the Python code reads the same bytes, and says what is wrong. So nothing here raises because of bytes, and no
@@ -448,7 +449,55 @@ static PyObject *common_delta(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromLongLong(delta);
 }
 
-/* CRC-32C by the processor. Elsewhere no CRC is checked here: `CHECKS_CRCS` says so, and google_crc32c is faster than C. */
+/* CRC-32C by the processor. Elsewhere no CRC is computed here: `CHECKS_CRCS` says so, and google_crc32c is faster than C.
+
+   A CRC is a remainder of polynomials, and this form of it is linear: without inversion at begin and end, the CRC of A and B
+   one after the other is that of A, moved over the bytes of B, XOR that of B. Moving is a product, so it costs the same for
+   each length. So the header of a batch can change without another look at its records. And three parts of long data are
+   computed at the same time: the processor can begin one step of each in each cycle, but needs three for one. */
+
+enum { LONG_LANE = 4096, SHORT_LANE = 256 };
+static const uint32_t CASTAGNOLI = 0x82F63B78u;
+
+/* x to the power of 8 * 2^n: moves over 2^n bytes. */
+static uint32_t moves[31];
+static uint32_t over_long[4][256], over_short[4][256];
+
+/* The product, in the order of bits that the processor has: the highest one is that of x^0. */
+static uint32_t product(uint32_t one, uint32_t other)
+{
+    uint32_t result = 0;
+    for (int bit = 31; bit >= 0; bit--) {
+        result ^= other & (0u - (one >> bit & 1));
+        other = other >> 1 ^ (CASTAGNOLI & (0u - (other & 1)));
+    }
+    return result;
+}
+
+static uint32_t moved(uint32_t crc, uint64_t bytes)
+{
+    for (unsigned each = 0; bytes > 0; bytes >>= 1, each++)
+        if (bytes & 1)
+            crc = product(moves[each], crc);
+    return crc;
+}
+
+static inline uint32_t moved_over_lane(const uint32_t table[4][256], uint32_t crc)
+{
+    return table[0][crc & 255] ^ table[1][crc >> 8 & 255] ^ table[2][crc >> 16 & 255] ^ table[3][crc >> 24];
+}
+
+static void make_tables(void)
+{
+    moves[0] = 1u << (31 - 8);
+    for (unsigned each = 1; each < sizeof(moves) / sizeof(moves[0]); each++)
+        moves[each] = product(moves[each - 1], moves[each - 1]);
+    for (uint32_t byte = 0; byte < 4; byte++)
+        for (uint32_t each = 0; each < 256; each++) {
+            over_long[byte][each] = moved(each << 8 * byte, LONG_LANE);
+            over_short[byte][each] = moved(each << 8 * byte, SHORT_LANE);
+        }
+}
 
 #if defined(__x86_64__) && defined(__GNUC__)
 static int has_crc32c(void)
@@ -457,17 +506,39 @@ static int has_crc32c(void)
     return __builtin_cpu_supports("sse4.2") != 0;
 }
 
-__attribute__((target("sse4.2"))) static uint32_t crc32c(const uint8_t *at, Py_ssize_t size)
+__attribute__((target("sse4.2"))) static const uint8_t *three_lanes(uint32_t *crc, const uint8_t *at, const uint8_t *end,
+                                                                    Py_ssize_t lane, const uint32_t table[4][256])
 {
-    uint64_t crc = 0xFFFFFFFFu, word;
-    for (; size >= 8; size -= 8, at += 8) {
-        memcpy(&word, at, 8);
-        crc = __builtin_ia32_crc32di(crc, word);
+    for (; end - at >= 3 * lane; at += 2 * lane) {
+        uint64_t first = *crc, second = 0, third = 0, word;
+        for (const uint8_t *const stop = at + lane; at < stop; at += 8) {
+            memcpy(&word, at, 8);
+            first = __builtin_ia32_crc32di(first, word);
+            memcpy(&word, at + lane, 8);
+            second = __builtin_ia32_crc32di(second, word);
+            memcpy(&word, at + 2 * lane, 8);
+            third = __builtin_ia32_crc32di(third, word);
+        }
+        *crc = moved_over_lane(table, moved_over_lane(table, (uint32_t)first) ^ (uint32_t)second) ^ (uint32_t)third;
     }
-    uint32_t rest = (uint32_t)crc;
-    for (; size > 0; size--)
-        rest = __builtin_ia32_crc32qi(rest, *at++);
-    return ~rest;
+    return at;
+}
+
+/* Without inversion: begin with ~0 and invert the result for what others call the CRC. */
+__attribute__((target("sse4.2"))) static uint32_t crc32c(uint32_t crc, const uint8_t *at, Py_ssize_t size)
+{
+    const uint8_t *const end = at + size;
+    at = three_lanes(&crc, at, end, LONG_LANE, over_long);
+    at = three_lanes(&crc, at, end, SHORT_LANE, over_short);
+    uint64_t wide = crc, word;
+    for (; end - at >= 8; at += 8) {
+        memcpy(&word, at, 8);
+        wide = __builtin_ia32_crc32di(wide, word);
+    }
+    crc = (uint32_t)wide;
+    for (; at < end; at++)
+        crc = __builtin_ia32_crc32qi(crc, *at);
+    return crc;
 }
 #else
 static int has_crc32c(void)
@@ -475,9 +546,9 @@ static int has_crc32c(void)
     return 0;
 }
 
-static uint32_t crc32c(const uint8_t *Py_UNUSED(at), Py_ssize_t Py_UNUSED(size))
+static uint32_t crc32c(uint32_t crc, const uint8_t *Py_UNUSED(at), Py_ssize_t Py_UNUSED(size))
 {
-    return 0;
+    return crc;
 }
 #endif
 
@@ -502,7 +573,12 @@ enum {
     COUNT_AT = 57,
     HEADER_SIZE = 61,
     /* Of the attributes. */
+    CODEC = 0x07,
     LOG_APPEND_TIME = 0x08,
+    TRANSACTIONAL = 0x10,
+    /* What a batch that is copied as it is may have. */
+    COPIED = CODEC | TRANSACTIONAL,
+    ZSTD = 4,
 };
 
 typedef struct {
@@ -613,7 +689,7 @@ static PyObject *merge_plain(PyObject *Py_UNUSED(module), PyObject *args)
         Plain *const each = &plain[batches];
         following = read_plain(at, stop, &taken, each);
         if (following == NULL || count + each->count > most_records ||
-            (check_crcs && crc32c(at + CRC_FROM, following - at - CRC_FROM) != big_endian(at + CRC_AT, 4)))
+            (check_crcs && ~crc32c(~0u, at + CRC_FROM, following - at - CRC_FROM) != big_endian(at + CRC_AT, 4)))
             break;
         const Stamps stamps = {0, (uint64_t)each->timestamp - (uint64_t)first.timestamp};
         const uint64_t more = size_behind(each, &stamps, (uint64_t)count);
@@ -654,17 +730,121 @@ done:
     return result;
 }
 
+PyDoc_STRVAR(take_doc,
+"take(buffer, at, wanted, check_crcs, append_time)\n"
+"-> (end, (records, count, first offset, last offset, codec, base_timestamp, max_timestamp), CRC, by broker) | None\n\n"
+"The batch at buffer[at], if it is intact and can be copied as it is: its records behind the header, and their CRC for\n"
+"`header`. None if not. `append_time`: also with LogAppendTime; `by broker` says whether it has that.");
+
+static PyObject *take(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer buffer;
+    Py_ssize_t from;
+    long long wanted;
+    int check_crcs, append_time;
+    if (!PyArg_ParseTuple(args, "y*nLpp", &buffer, &from, &wanted, &check_crcs, &append_time))
+        return NULL;
+    PyObject *result = NULL, *records = NULL;
+    if (from < 0 || from > buffer.len || !has_crc32c()) {
+        PyErr_SetString(PyExc_ValueError, "no such part of the data, or this processor computes no CRC");
+        goto done;
+    }
+    const uint8_t *const at = (const uint8_t *)buffer.buf + from;
+    const Py_ssize_t left = buffer.len - from;
+    if (left <= HEADER_SIZE || at[MAGIC_AT] != 2)
+        goto other;
+    const int64_t length = (int32_t)big_endian(at + LENGTH_AT, 4);
+    if (length <= HEADER_SIZE - LENGTH_FROM || length > left - LENGTH_FROM)
+        goto other;
+    const Py_ssize_t size = (Py_ssize_t)length + LENGTH_FROM - HEADER_SIZE;
+    const uint64_t attributes = big_endian(at + CRC_FROM, 2);
+    const int64_t offset = (int64_t)big_endian(at, 8), count = (int32_t)big_endian(at + COUNT_AT, 4);
+    if ((attributes & ~(uint64_t)(COPIED | (append_time ? LOG_APPEND_TIME : 0))) || (attributes & CODEC) > ZSTD ||
+        offset < 0 || offset < wanted || count <= 0 || (int32_t)big_endian(at + LAST_DELTA_AT, 4) != count - 1 ||
+        offset > INT64_MAX - count)
+        goto other;
+    /* The copy first: then its bytes are near for the CRC. */
+    records = PyBytes_FromStringAndSize((const char *)at + HEADER_SIZE, size);
+    if (records == NULL)
+        goto done;
+    const uint32_t crc = crc32c(0, (const uint8_t *)PyBytes_AsString(records), size);
+    if (check_crcs) {
+        const uint32_t head = crc32c(~0u, at + CRC_FROM, HEADER_SIZE - CRC_FROM);
+        if (~(moved(head, (uint64_t)size) ^ crc) != (uint32_t)big_endian(at + CRC_AT, 4))
+            goto other;
+    }
+    result = Py_BuildValue("(n(OLLLiLL)ki)", from + HEADER_SIZE + size, records, (long long)count, (long long)offset,
+                           (long long)(offset + count - 1), (int)(attributes & CODEC),
+                           (long long)big_endian(at + BASE_TIMESTAMP_AT, 8),
+                           (long long)big_endian(at + MAX_TIMESTAMP_AT, 8), (unsigned long)crc,
+                           (attributes & LOG_APPEND_TIME) != 0);
+    goto done;
+other:
+    Py_INCREF(Py_None);
+    result = Py_None;
+done:
+    Py_XDECREF(records);
+    PyBuffer_Release(&buffer);
+    return result;
+}
+
+static inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, unsigned bytes)
+{
+    for (unsigned each = bytes; each > 0; each--)
+        *at++ = (uint8_t)(number >> 8 * (each - 1));
+    return at;
+}
+
+PyDoc_STRVAR(header_doc,
+"header(size, CRC, attributes, count, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence) -> bytes\n\n"
+"The header to send before `size` bytes of records with this CRC, as `take` gives it; see record_batch.stamped_header.");
+
+static PyObject *header(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_ssize_t size;
+    unsigned long crc;
+    int attributes, count, epoch, sequence;
+    long long base, latest, producer;
+    if (!PyArg_ParseTuple(args, "nkiiLLLii", &size, &crc, &attributes, &count, &base, &latest, &producer, &epoch,
+                          &sequence))
+        return NULL;
+    if (size < 0 || size > INT32_MAX - HEADER_SIZE || !has_crc32c()) {
+        PyErr_SetString(PyExc_ValueError, "no such size, or this processor computes no CRC");
+        return NULL;
+    }
+    uint8_t made[HEADER_SIZE], *at = made + CRC_FROM;
+    at = put_big_endian(at, (uint64_t)attributes, 2);
+    at = put_big_endian(at, (uint64_t)count - 1, 4);
+    at = put_big_endian(at, (uint64_t)base, 8);
+    at = put_big_endian(at, (uint64_t)latest, 8);
+    at = put_big_endian(at, (uint64_t)producer, 8);
+    at = put_big_endian(at, (uint64_t)epoch, 2);
+    at = put_big_endian(at, (uint64_t)sequence, 4);
+    put_big_endian(at, (uint64_t)count, 4);
+    const uint32_t head = crc32c(~0u, made + CRC_FROM, HEADER_SIZE - CRC_FROM);
+    /* Offset 0 and no leader epoch: the broker writes both. */
+    at = put_big_endian(made, 0, 8);
+    at = put_big_endian(at, (uint64_t)(HEADER_SIZE - LENGTH_FROM + size), 4);
+    at = put_big_endian(at, UINT64_MAX, 4);
+    at = put_big_endian(at, 2, 1);
+    put_big_endian(at, (uint32_t)~(moved(head, (uint64_t)size) ^ (uint32_t)crc), 4);
+    return PyBytes_FromStringAndSize((const char *)made, HEADER_SIZE);
+}
+
 static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
     {"merge", merge, METH_O, merge_doc},
     {"common_delta", common_delta, METH_VARARGS, common_delta_doc},
     {"unpack", unpack, METH_VARARGS, unpack_doc},
     {"merge_plain", merge_plain, METH_VARARGS, merge_plain_doc},
+    {"take", take, METH_VARARGS, take_doc},
+    {"header", header, METH_VARARGS, header_doc},
     {NULL, NULL, 0, NULL},
 };
 
 static int add_constants(PyObject *module)
 {
+    make_tables();
     PyObject *checks = PyBool_FromLong(has_crc32c());
     const int failed = checks == NULL || PyModule_AddObjectRef(module, "CHECKS_CRCS", checks) < 0;
     Py_XDECREF(checks);
@@ -676,7 +856,7 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)add_constants}, {0, NUL
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_compiled",
-    .m_doc = "The inner loops of record_rewrite.py and single_records.py.",
+    .m_doc = "The inner loops of record_rewrite.py and single_records.py, and what copies a batch as it is.",
     .m_methods = functions,
     .m_slots = slots,
 };

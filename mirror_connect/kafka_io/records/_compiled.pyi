@@ -20,6 +20,21 @@ def repack(
     /,
 ) -> tuple[bytes, int, int, int, int, int, tuple[tuple[int, int], ...], int] | None: ...
 def merge(parts: list[tuple[bytes, int, int]], /) -> bytes | None: ...
+def take(
+    buffer: bytes | bytearray | memoryview, at: int, wanted: int, check_crcs: bool, append_time: bool, /
+) -> tuple[int, tuple[bytes, int, int, int, int, int, int], int, int] | None: ...
+def header(
+    size: int,
+    crc: int,
+    attributes: int,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    /,
+) -> bytes: ...
 def common_delta(data: bytes, count: int, /) -> int | None: ...
 def unpack(
     data: bytes,

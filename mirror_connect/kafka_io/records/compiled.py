@@ -196,6 +196,24 @@ class _SourceOffsets:
         return tuple(found)
 
 
+def take(reader: BatchReader, wanted: int, *, check_crcs: bool, append_time: bool) -> ProducerBatch | None:
+    """The reader's next batch, if it is intact and can be copied as it is. If not, None, and the reader stays before it.
+
+    It does what record_batch's `verify`, `needs_rewrite` and `as_is` do, with one look at the records for both CRCs. Control
+    batches and those that `needs_rewrite` are left to the caller. `wanted`: the lowest source offset that is not copied yet.
+    """
+    if functions is None or not functions.CHECKS_CRCS:
+        return None
+    done = functions.take(reader.data, reader.at, wanted, check_crcs, append_time)
+    if done is None:
+        return None
+    reader.at, fields, crc, by_broker = done
+    batch = ProducerBatch(*fields, records_crc=crc)
+    if by_broker:
+        batch.append_time = batch.max_timestamp
+    return batch
+
+
 def merges_plain(*, check_crcs: bool) -> bool:
     """Whether `merge_plain` works here."""
     return functions is not None and (functions.CHECKS_CRCS or not check_crcs)

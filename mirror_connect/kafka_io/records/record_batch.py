@@ -1,8 +1,8 @@
 """The v2 record batch as bytes: splits fetched records into batches, checks them, makes them ready to send. No I/O.
 
 `stamp` writes the producer id, epoch, sequence and a new CRC. A batch that is copied as it is costs one header unpacked and
-packed, two CRC-32C over its bytes, and one copy. Other batches are decompressed by record_rewrite.py, which keeps the
-bytes of keys, values and headers.
+packed, two CRC-32C over its bytes, and one copy. compiled.take does the same with one CRC-32C. Other batches are
+decompressed by record_rewrite.py, which keeps the bytes of keys, values and headers.
 Layout: Kafka's protocol guide, "Record Batch". The CRC covers everything from `attributes` (byte 21) on.
 """
 
@@ -17,6 +17,11 @@ from typing import Final
 import google_crc32c
 
 from mirror_connect.kafka_io.records import compression, legacy_records
+
+try:
+    from mirror_connect.kafka_io.records import _compiled
+except ImportError:  # see compiled.py, which alone gives batches a `records_crc`
+    _compiled = None  # type: ignore[assignment]
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
@@ -153,6 +158,7 @@ class ProducerBatch:
     and have no gap.
     `append_time`: the time that its records have at the source, by the source's broker (LogAppendTime), if the bytes of the
     records have other times; None if they have the right ones.
+    `records_crc`: of `records`, as compiled.take gives it; None if it isn't known.
     """
 
     records: bytes
@@ -165,6 +171,7 @@ class ProducerBatch:
     rewritten: bool = False
     upstream_offsets: tuple[tuple[int, int], ...] | None = None
     append_time: int | None = None
+    records_crc: int | None = None
 
     @property
     def size(self) -> int:
@@ -337,8 +344,21 @@ def stamped_header(
 ) -> bytes:
     """The header to send: base offset 0, no leader epoch, this producer's id, epoch and sequence, and the CRC."""
     records = batch.records
+    attributes = batch.codec | (TRANSACTIONAL if transactional else 0)
+    if batch.records_crc is not None:
+        return _compiled.header(
+            len(records),
+            batch.records_crc,
+            attributes,
+            batch.count,
+            batch.base_timestamp,
+            batch.max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+        )
     checked = (
-        batch.codec | (TRANSACTIONAL if transactional else 0),
+        attributes,
         batch.count - 1,
         batch.base_timestamp,
         batch.max_timestamp,

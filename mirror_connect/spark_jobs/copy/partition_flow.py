@@ -30,7 +30,7 @@ from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
 from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
-from mirror_connect.kafka_io.records.compiled import merge_plain, merges_plain
+from mirror_connect.kafka_io.records.compiled import merge_plain, merges_plain, take
 from mirror_connect.kafka_io.records.record_batch import (
     NO_TIMESTAMP,
     BatchReader,
@@ -347,8 +347,13 @@ class PartitionFlow:
                 # A batch that is being re-encoded in a thread stops all that come after it.
                 if batch is not None or self._pieces is not None:
                     return batch
-                while (view := self._reader.next()) is not None:
-                    batch = self._decide(view)
+                while True:
+                    batch = self._as_it_is()
+                    if batch is None:
+                        view = self._reader.next()
+                        if view is None:
+                            break
+                        batch = self._decide(view)
                     if batch is not None or self._pieces is not None:
                         return batch
                 if not self._open_next():
@@ -419,7 +424,8 @@ class PartitionFlow:
         self._epochs.read(self._current.epochs)
         self.next_offset = self._current.fetch_offset
         self._reader = BatchReader(self._current.buffer, whole=True)
-        self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
+        # Without aborted transactions it would drop nothing but control batches.
+        self._aborted = AbortedFilter(self._current.aborted) if self._read_committed and self._current.aborted else None
         return True
 
     def _may_begin(self, following: CompletedFetch) -> bool:
@@ -436,6 +442,15 @@ class PartitionFlow:
                 self._epochs.clear()
             self.topic_id = following.topic_id
         return True
+
+    def _as_it_is(self) -> ProducerBatch | None:
+        """A short cut for nearly all batches; None if it doesn't apply."""
+        if self._aborted is not None:
+            return None
+        batch = take(self._reader, self.next_offset or 0, check_crcs=self._check_crcs, append_time=self._append_time)
+        if batch is not None:
+            self.next_offset = batch.last_offset + 1
+        return batch
 
     def _decide(self, view: BatchView) -> ProducerBatch | None:
         wanted = self.next_offset or 0

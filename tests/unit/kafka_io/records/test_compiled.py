@@ -24,6 +24,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     as_is,
     needs_rewrite,
     split_fetch,
+    stamp,
     verify,
 )
 from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, merge, rewrite, split, unpack
@@ -149,6 +150,65 @@ def test_splitting_gives_the_same(view: BatchView, part: float) -> None:
     whole = as_is(view)
     if whole.count > 0:
         same_both_ways(lambda: split(whole, max(70, int(whole.size * part))))
+
+
+@given(some.one_of(views(), damaged_views()), some.integers(-1, 3), some.booleans(), some.booleans(), some.data())
+@settings(max_examples=300)
+def test_a_batch_is_copied_as_it_is_by_the_same_rules_and_with_the_same_bytes(
+    view: BatchView, behind: int, check: bool, append_time: bool, data: some.DataObject
+) -> None:
+    content = bytearray(view.data)
+    if data.draw(some.booleans()):
+        content[data.draw(some.integers(0, len(content) - 1))] ^= data.draw(some.integers(1, 255))
+    before = data.draw(some.binary(max_size=70))
+    reader = BatchReader(before + content)
+    reader.at, wanted = len(before), min(max(0, view.base_offset + behind), LAST)
+    taken = compiled.take(reader, wanted, check_crcs=check, append_time=append_time)
+    expected = by_python(bytes(content), wanted, check=check, append_time=append_time)
+    assert (taken is None) == (expected is None)
+    assert reader.at == len(before) + (0 if taken is None else len(content))
+    if taken is None or expected is None:
+        return
+    producer = data.draw(
+        some.tuples(some.integers(-1, LAST), some.integers(-1, 32_767), some.integers(-1, (1 << 31) - 1))
+    )
+    transactional = data.draw(some.booleans())
+    assert stamp(taken, *producer, transactional=transactional) == stamp(
+        expected, *producer, transactional=transactional
+    )
+    assert plain(taken) | {"records_crc": None} == plain(expected)
+
+
+def by_python(content: bytes, wanted: int, *, check: bool, append_time: bool) -> ProducerBatch | None:
+    try:
+        view = BatchReader(content, whole=True).next()
+        assert view is not None
+        verify(view, check_crc=check)
+    except CorruptBatchError:
+        return None
+    odd = view.is_control or view.data[21] or view.attributes & 0x80
+    if odd or view.size != len(content) or needs_rewrite(view, wanted, append_time=append_time):
+        return None
+    return as_is(view)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 255, 767, 768, 769, 1_535, 12_287, 12_288, 12_289, 99_991, 1_000_003])
+def test_the_checksum_of_records_of_any_length_is_that_of_the_brokers(size: int) -> None:
+    content = with_records(EMPTY, random.Random(size).randbytes(size))
+    taken = compiled.take(BatchReader(content), 0, check_crcs=True, append_time=False)
+    assert taken is not None
+    assert stamp(taken, 7, 1, 2) == stamp(as_is(BatchView(memoryview(content))), 7, 1, 2)
+    for at in {0, size // 2, size - 1}:
+        damaged = bytearray(content)
+        damaged[61 + at] ^= 0x10
+        assert compiled.take(BatchReader(damaged), 0, check_crcs=True, append_time=False) is None
+
+
+@pytest.mark.parametrize("left", [0, 16, 60, 61, 80])
+def test_a_batch_that_is_cut_off_is_not_taken(left: int) -> None:
+    reader = BatchReader(small(40)[:left])
+    assert compiled.take(reader, 0, check_crcs=True, append_time=False) is None
+    assert reader.at == 0
 
 
 def test_splitting_a_merged_batch_keeps_the_offsets_of_its_records() -> None:
@@ -290,6 +350,10 @@ def test_what_is_compiled_refuses_parts_that_are_not_there() -> None:
     for at in (-1, 4):
         with pytest.raises(ValueError, match="no such part"):
             functions.merge_plain(b"abc", at, 100, 0, 9, 9, True)
+        with pytest.raises(ValueError, match="no such part"):
+            functions.take(b"abc", at, 0, True, False)
+    with pytest.raises(ValueError, match="no such size"):
+        functions.header(-1, 0, 0, 1, 0, 0, 0, 0, 0)
     with pytest.raises(ValueError, match="offset"):
         functions.unpack(b"abc", 1, 0, None, -1, 9, 0)
 
