@@ -9,6 +9,7 @@ Nothing here connects to a cluster.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +93,10 @@ def read_mm2_file(
     try:
         located = read_located_properties(path)
     except UnreadableFile as error:
-        raise refused(FindingCode.FILE_UNREADABLE, error.problem, "give a file that this user may read") from None
+        # Of a file that can be read, the reason says what is wrong in it.
+        readable = os.path.isfile(path) and os.access(path, os.R_OK)
+        remedy = "" if readable else "give a file that this user may read"
+        raise refused(FindingCode.FILE_UNREADABLE, error.problem, remedy) from None
     if not located.values:
         remedy = "write clusters = A, B, their bootstrap.servers, and A->B.enabled = true"
         raise refused(FindingCode.FILE_EMPTY, "there are no properties in the file", remedy)

@@ -309,6 +309,7 @@ def test_an_unreadable_file_is_refused_with_the_systems_reason(tmp_path: Path) -
     with pytest.raises(RefusedFile, match=f"^{re.escape(str(tmp_path))}: Is a directory; give a file"):
         read_mm2_config(tmp_path)
     assert [each.code for each in findings(tmp_path / "none")] == [FindingCode.FILE_UNREADABLE]
+    assert findings(tmp_path / "none")[0].remedy == "give a file that this user may read"
 
 
 def test_a_provider_whose_file_is_missing_is_refused_with_the_line_that_refers_to_it(tmp_path: Path) -> None:
@@ -402,3 +403,22 @@ def test_a_circle_over_three_clusters_is_found_once(tmp_path: Path) -> None:
 
 def test_two_ways_with_prefixes_are_no_circle(tmp_path: Path) -> None:
     assert shown(tmp_path, f"{ONE_FLOW}B->A.enabled=true\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param(
+            "\xef\xbb\xbfclusters=A,B\n",
+            "it begins with the byte order mark of UTF-8: save it as ISO-8859-1, or as UTF-8 without that mark",
+            id="a_mark",
+        ),
+        pytest.param(
+            "clusters=A,B\nA.x=C:\\users\n",
+            "line 2 has a \\u without four hexadecimal digits (write a backslash as \\\\)",
+            id="an_escape",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file_that_can_be_read_has_its_own_remedy(tmp_path: Path, text: str, line: str) -> None:
+    assert shown(tmp_path, text) == [f"ERROR : {line}"]
