@@ -10,6 +10,7 @@ from mirror_connect.connectors.mirror.filters import (
     GROUPS_EXCLUDE_DEFAULT,
     TOPICS_DEFAULT,
     TOPICS_EXCLUDE_DEFAULT,
+    LeftOut,
     NameFilter,
     TopicSelection,
     user_names,
@@ -82,6 +83,22 @@ def test_heartbeats_follow_the_filter_when_told_to(topics: str, copied: bool) ->
 @pytest.mark.parametrize("topic", ["B.heartbeats", "B.t", "A.B.t", "__x", ".x", "mm2-offset-syncs.B.internal"])
 def test_cycles_and_internal_topics_are_never_copied(topic: str) -> None:
     assert not select(topics=[".*"], exclude=[]).should_replicate(topic)
+
+
+@pytest.mark.parametrize(
+    ("topic", "reason"),
+    [
+        pytest.param("orders", None, id="copied"),
+        pytest.param("heartbeats", None, id="heartbeats_whatever_the_filter"),
+        pytest.param("bills", LeftOut.NOT_SELECTED, id="not_in_topics"),
+        pytest.param("orders-old", LeftOut.EXCLUDED, id="in_topics_exclude"),
+        pytest.param("__orders", LeftOut.INTERNAL, id="internal"),
+        pytest.param("B.orders", LeftOut.CYCLE, id="from_the_target"),
+    ],
+)
+def test_what_is_left_out_has_its_reason(topic: str, reason: LeftOut | None) -> None:
+    selection = select(topics=[".*orders.*"], exclude=[".*-old"])
+    assert (selection.left_out(topic), selection.should_replicate(topic)) == (reason, reason is None)
 
 
 def test_a_users_class_is_asked_anew_at_each_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
