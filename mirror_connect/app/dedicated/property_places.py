@@ -22,7 +22,7 @@ from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
 
 CLUSTERS: Final = "clusters"
 INTERNAL_REST: Final = "dedicated.mode.enable.internal.rest"
-# Of the whole process: its REST interface, Spark, and the user's own classes.
+# Of the whole process: its REST interface, Spark, the user's own classes, and its log.
 OF_PROCESS: Final = (
     *("spark.", "plugin.", "rest.", "access.control.", "response.http.headers."),
     *("listeners", "admin.listeners", "log.format"),

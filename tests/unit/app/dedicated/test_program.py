@@ -126,14 +126,26 @@ def test_an_https_listener_takes_the_key_store_of_the_file_and_no_clusters(file:
 def test_a_cluster_gives_the_process_nothing_whichever_flow_is_the_first(
     file: Path, clusters: list[str] | None
 ) -> None:
-    own = {"listeners": "http://127.0.0.1:19999", "plugin.path": "/other", "spark.driver.memory": "9g"}
+    own = {
+        "listeners": "http://127.0.0.1:19999",
+        "plugin.path": "/other",
+        "spark.driver.memory": "9g",
+        "log.format": "json",
+    }
     of_clusters = (f"{cluster}.{name} = {value}\n" for cluster in "AB" for name, value in own.items())
     file.write_text(FILE + "".join(of_clusters))
     config = read_mm2_config(file, clusters)
     found = process_config(config)
     assert ([each.port for each in found.listeners], found.plugin_path) == ([0], ())
     assert "spark.driver.memory" not in found.spark
+    assert found.log_format == "text"
     assert {warning.name.partition(".")[2] for warning in config.warnings} >= set(own)
+
+
+def test_the_format_of_the_log_is_that_of_the_file(file: Path) -> None:
+    file.write_text(f"{FILE}log.format = json\n")
+    config = read_mm2_config(file)
+    assert (process_config(config).log_format, config.warnings) == ("json", ())
 
 
 def test_each_doubtful_property_is_told_once_however_many_flows_have_it(
