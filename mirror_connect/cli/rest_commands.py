@@ -150,6 +150,25 @@ is no such connector or context, or wrong usage.""",
         group=SET,
     ),
     Command(
+        "plan",
+        "FILE [OPTION …]",
+        "what a connector would do, with nothing written",
+        f"{_ENTRY}.plan_command:main",
+        f"""\
+Asks a worker what the connector of FILE (JSON or properties, as for apply)
+would create, change and copy. Of a connector that exists it shows the
+difference. The brokers check what would be created. Nothing is written.
+  --speed RATE            the speed of copying, such as 50MB/s, for the time
+  --name NAME             of the connector, if the file has none
+{_CONNECTION}
+  --output FORMAT         table, wide, json or yaml; -o, too
+
+Exit code: 0 nothing is in the way, 1 something would be refused, 2 the worker
+or a cluster can't be reached, or wrong usage.""",
+        files=True,
+        group=SET,
+    ),
+    Command(
         "apply",
         "FILE … [OPTION …]",
         "create or change connectors as files have them",

@@ -141,6 +141,55 @@ def test_a_link_from_its_file_to_its_end(
     assert f"No status found for connector {name}" in run("status", name, code=2)
 
 
+@pytest.mark.spark
+def test_a_plan_before_a_link_and_of_a_change_to_it(
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    product: Product,
+    topic_name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    name, more = topic_name("foreseen"), topic_name("foreseen-later")
+    for topic in (name, more):
+        source_cluster.create_topic(topic, 2)
+        produce(source_cluster, topic, 300)
+    run = Commands(str(product.rest.base_url), tmp_path)
+    file = tmp_path / f"{name}.json"
+    config = {**mirror_config(source_cluster, target_cluster, name), "source.cluster.alias": "foreseen"}
+    file.write_text(json.dumps(config))
+    before = target_cluster.admin().list_topics(timeout=30).topics.keys()
+    plan = run.json("plan", str(file), "--speed", "1MB/s")["plan"]
+    assert target_cluster.admin().list_topics(timeout=30).topics.keys() == before
+    assert run.json("status").get(name) is None
+    assert [(each["remote_topic"], each["action"], each["records"]) for each in plan["topics"]] == [
+        (f"foreseen.{name}", "create", 300)
+    ]
+    assert (plan["exists"], plan["refused"], plan["amount"]["records"]) == (False, [], 300)
+
+    run("apply", str(file))
+    run.wait(name, *["RUNNING"] * (1 + plan["tasks"]["then"]))
+    wait_ends(target_cluster, f"foreseen.{name}", {0: 300})
+    # Source offsets are committed a moment after the records.
+    wait_for_state(
+        lambda: run.json("plan", str(file))["plan"]["amount"]["records"] == 0, "nothing is left to copy", 60, 0.5
+    )
+    file.write_text(json.dumps({**config, "topics": f"{name},{more}"}))
+    changed = run("plan", str(file))
+    assert f"Connector {name} exists. Its config would change:" in changed
+    rows = {line.split()[0]: line.split()[1:5] for line in changed.splitlines() if " foreseen." in line}
+    assert rows[name][:2] == [f"foreseen.{name}", "keep"]
+    assert rows[more][:2] == [f"foreseen.{more}", "create"]
+    file.write_text(json.dumps({**config, "replication.factor": "9", "topics": more}))
+    refused = run("plan", str(file), code=1)
+    assert "set replication.factor of the connector, which is 9" in refused
+    assert "Nothing was changed." in refused
+    file.write_text(json.dumps({**config, "tasks.max": "many"}))
+    assert "tasks.max" in run("plan", str(file), code=1)
+    file.write_text(json.dumps({**config, "source.cluster.bootstrap.servers": "127.0.0.1:1"}))
+    assert "127.0.0.1:1" in run("plan", str(file), code=2)
+    run("delete", name, "--yes")
+
+
 @pytest.mark.mm2
 @pytest.mark.long
 def test_kafkas_own_worker(

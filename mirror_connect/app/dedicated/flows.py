@@ -39,8 +39,8 @@ class Mm2Config:
 
     `path`: of the file, for messages. `clusters`: the aliases in the file's order.
     `flows`: all that need a worker, in the order of the file's clusters: enabled ones and those with heartbeats.
-    `process`: the properties of the whole process, as written: spark.*, plugin.path, plugin.modules, log.format, and for REST
-    listeners, admin.listeners, rest.*, response.http.headers.config, access.control.*, listeners.https.*,
+    `process`: the properties of the whole process, as written: spark.*, plugin.path, plugin.modules, log.format, and for
+    REST listeners, admin.listeners, rest.*, response.http.headers.config, access.control.*, listeners.https.*,
     and ssl.* of the top level.
     `internal_rest`: dedicated.mode.enable.internal.rest. `warnings`: to be logged once each, by their lines.
     """
