@@ -280,6 +280,8 @@ class Life:
                 link.lease = False
                 await asyncio.sleep(0.3)
                 link.lease = True
+            case "append_time":
+                self.target.append_time = not self.target.append_time
             case "leader":
                 self.source.lead_elsewhere(number % PARTITIONS)
             case "truncate":

@@ -90,6 +90,9 @@ class LifeTarget(FakeTarget):
         self.slow = 0.0
         self.carries = carries
         self.offsets_limit = 1 << 20
+        # Of the remote topic: whether it has LogAppendTime. `_appended`: the time to tell of the last batch, -1 for none.
+        self.append_time = False
+        self._appended = -1
         # Codes for the next batches of data: before they are written, or after.
         self.refusals: deque[tuple[int, bool]] = deque()
         # Partitions of which every batch is refused; True: after it was written.
@@ -164,8 +167,11 @@ class LifeTarget(FakeTarget):
         answers = []
         for batch in request.batches:
             payload = b"".join(bytes(part) for part in batch.batch)
+            self._appended = -1
             code, base = self._answer(batch.topic, batch.partition, payload)
-            answers.append(ProducedPartition(batch.topic, batch.partition, code, base, -1, 0, ""))
+            answers.append(
+                ProducedPartition(batch.topic, batch.partition, code, base, -1 if code else self._appended, 0, "")
+            )
         return ProduceResponse(answers, 0)
 
     def _answer(self, topic: str, partition: int, payload: bytes) -> tuple[int, int]:
@@ -194,6 +200,10 @@ class LifeTarget(FakeTarget):
             return TOO_LARGE, -1
         fields = HEADER.unpack_from(payload)
         newest, producer, epoch, sequence, count = fields[8], fields[9], fields[10], fields[11], fields[12]
+        if fields[5] & LOG_APPEND_TIME:
+            raise BrokenPromiseError("a broker refuses a request with the attribute of LogAppendTime")
+        if self.append_time and topic == REMOTE:
+            newest = self._appended = int(NOW_S * 1000)
         states = self.states.setdefault(key, {})
         state = states.get(producer)
         if state is not None:
@@ -206,6 +216,8 @@ class LifeTarget(FakeTarget):
             else:
                 for known, records, base in state.recent:
                     if (known, records) == (sequence, count):
+                        # Whatever the topic has now, the answer has the time that the batch has there.
+                        self._appended = max(newest, 0)
                         return 0, base
                 known, records, _ = state.recent[-1]
                 if sequence != known + records:

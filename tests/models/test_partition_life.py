@@ -16,7 +16,7 @@ from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Schedule, live
 from tests.models.life_clusters import PARTITIONS
-from tests.models.schedules import lives
+from tests.models.schedules import EXAMPLES, lives
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
@@ -35,6 +35,12 @@ def test_a_truncated_source_is_told_and_copied_from_where_it_diverges_through_ki
 
 def test_what_was_fetched_and_given_back_is_copied_in_order_through_kills_and_truncations() -> None:
     lives(("deny", "deny", "slow", "lose", "kill", "limit", "truncate", "make_again", "hand_over", "epoch"))()
+
+
+def test_a_target_that_sets_the_times_now_and_then_loses_nothing_and_keeps_the_order() -> None:
+    # A broker forgets a producer by the times that records have there.
+    kinds = ("append_time",) * 3 + ("lose", "kill", "slow", "epoch", "refuse", "forget", "one_passes", "late_and_lost")
+    lives((*kinds, "written_and_refused", "refused_for_good", "limit", "hand_over"), examples=EXAMPLES // 4)()
 
 
 def repeats_at_the_end_of_an_epoch() -> int:
