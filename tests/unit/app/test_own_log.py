@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -123,3 +126,17 @@ def test_a_trace_is_a_member_of_the_same_json_line(net: RedactingFilter, capsys:
         logging.getLogger("mirror_connect.app").exception("A bug")
     (line,) = capsys.readouterr().err.splitlines()
     assert json.loads(line)["trace"].endswith("ValueError: [hidden]")
+
+
+def test_the_last_line_of_a_start_that_fails_is_json_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mirror_connect.app", "/no/such/worker.properties"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "MIRROR_CONNECT_LOG_FORMAT": "json"},
+    )
+    (line,) = done.stderr.splitlines()
+    told = json.loads(line)
+    assert (done.returncode, told["level"], "/no/such/worker.properties" in told["message"]) == (2, "CRITICAL", True)
