@@ -31,10 +31,30 @@ from mirror_connect.app.metrics.link_history import HistoryPoint
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.version import API_VERSION
+from mirror_connect.connectors.problems import ProblemCode
 
 # Of a connector without a status: it is so new, or nobody leads.
 _NO_STATUS: Final = StateInfo(State.UNASSIGNED.value, "", None, None)
 _PARTITION: Final = "partition "
+# The subject of these is a topic or a partition; that of others may have the name of a topic by chance, as a group's.
+_OF_TOPICS: Final = frozenset(
+    {
+        ProblemCode.TOPIC_NOT_CREATED,
+        ProblemCode.TOPIC_NOT_COPIED,
+        ProblemCode.TOPIC_RECREATED,
+        ProblemCode.PARTITION_UNREADABLE,
+        ProblemCode.PARTITION_READ_DENIED,
+        ProblemCode.PARTITION_WITHOUT_POSITION,
+        ProblemCode.PARTITION_EPOCHS_UNKNOWN,
+        ProblemCode.PARTITION_TRUNCATED,
+        ProblemCode.PARTITION_UNWRITABLE,
+        ProblemCode.PARTITION_WRITE_DENIED,
+        ProblemCode.PRODUCER_STATE_LOST,
+        ProblemCode.PARTITION_STALLED_BATCH_CORRUPT,
+        ProblemCode.PARTITION_STALLED_BATCH_REFUSED,
+        ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE,
+    }
+)
 
 
 class LinkReads:
@@ -209,10 +229,9 @@ class LinkReads:
         """The line of the first problem with each topic or partition, by the name in its subject."""
         found: dict[str, str] = {}
         for each in self._problems(link, now)[0] or ():
-            # Such as orders, orders-0, or source partition orders-0. A broker, `broker 1`, is not meant.
-            before, _, name = each.problem.subject.rpartition(_PARTITION)
-            if before or " " not in name:
-                found.setdefault(name, each.problem.line)
+            if each.problem.code in _OF_TOPICS:
+                # Such as orders, orders-0, or source partition orders-0.
+                found.setdefault(each.problem.subject.rpartition(_PARTITION)[2], each.problem.line)
         return found
 
 

@@ -132,20 +132,25 @@ async def test_partitions_of_a_topic(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "topics"),
+    ("subject", "code", "topics"),
     [
-        ("source partition orders-0", {"orders"}),
-        ("orders-1", {"orders"}),
-        ("A.orders-0", {"orders"}),
-        ("target partition A.orders-1", {"orders"}),
-        ("1", {"1"}),
-        ("broker 1", set()),
-        ("source cluster A", set()),
+        ("source partition orders-0", ProblemCode.PARTITION_UNREADABLE, {"orders"}),
+        ("orders-1", ProblemCode.PARTITION_STALLED_BATCH_CORRUPT, {"orders"}),
+        ("A.orders-0", ProblemCode.PRODUCER_STATE_LOST, {"orders"}),
+        ("target partition A.orders-1", ProblemCode.PARTITION_UNWRITABLE, {"orders"}),
+        ("A.orders", ProblemCode.PARTITION_WRITE_DENIED, {"orders"}),
+        ("1", ProblemCode.TOPIC_NOT_COPIED, {"1"}),
+        ("broker 1", ProblemCode.BROKER_UNREACHABLE, set()),
+        # A group of the same name.
+        ("orders", ProblemCode.GROUP_UNREADABLE, set()),
+        ("source cluster A", ProblemCode.CLUSTER_UNREACHABLE, set()),
     ],
 )
-async def test_a_problem_is_shown_with_the_topic_that_it_names(world: World, subject: str, topics: set[str]) -> None:
+async def test_a_problem_is_shown_with_the_topic_that_it_names(
+    world: World, subject: str, code: ProblemCode, topics: set[str]
+) -> None:
     await world.assign("orders-0", "orders-1", "1-0")
-    problem = Problem(subject, ProblemCode.PARTITION_UNREADABLE, "It can't be read")
+    problem = Problem(subject, code, "It can't be read")
     world.tell(("orders", 0, 0, 1, None), ("orders", 1, 0, 1, None), ("1", 0, 0, 1, None), problems=[problem])
     rows = (await world.links.topics(LINK, limit=10))[1]
     assert {row.topic for row in rows if row.problem == "It can't be read"} == topics
