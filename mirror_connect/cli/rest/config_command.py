@@ -34,7 +34,7 @@ def main() -> NoReturn:
     """Entry point of `mirror-connect config`."""
     verb = next(iter(sys.argv[1:]), None)
     if verb is None:
-        raise SystemExit(run(lambda: _get_contexts([])))
+        run(lambda: _get_contexts([]))
     if verb in VERBS:
         run(lambda: VERBS[verb](sys.argv[2:]))
     run_view(view_parser(_COMMAND, arguments, watched=False), ask)
