@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
-from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET, NO_TIMESTAMP
+from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET, NO_TIMESTAMP, first_timestamp
 
 _BATCH_HEAD: Final = struct.Struct(">qiib")
 # The delta of the last offset, the first and the newest timestamp.
@@ -50,8 +50,8 @@ class CompletedFetch:
     `topic_id`: a topic that is created again under the same name has another one; None from brokers without topic ids.
     `epochs`: as in WholeBatches. If the fetch begins below an earlier one, the log was truncated there.
     `epoch_before`: of the record before `fetch_offset`, NO_EPOCH if it isn't known.
-    `arrived_ms`: when it came, in ms since 1970. `oldest_ms`, `newest_ms`: timestamps of about its first and its newest
-    record; `following_ms`: of the first one in the batch that was cut off behind them. NO_TIMESTAMP where they aren't known.
+    `newest_ms`: about the timestamp of its newest record; `following_ms`: of the first one in the batch that was cut off
+    behind them. NO_TIMESTAMP where they aren't known.
     """
 
     partition: TopicPartition
@@ -66,10 +66,13 @@ class CompletedFetch:
     epochs: Sequence[tuple[int, int]] = ()
     epoch_before: int = NO_EPOCH
     _released: Callable[[int], None] | None = field(default=None, repr=False)
-    arrived_ms: int = 0
-    oldest_ms: int = NO_TIMESTAMP
     newest_ms: int = NO_TIMESTAMP
     following_ms: int = NO_TIMESTAMP
+
+    @property
+    def oldest_ms(self) -> int:
+        """About the timestamp of its first record; NO_TIMESTAMP if it isn't known, or after `release`."""
+        return first_timestamp(self.buffer)
 
     def release(self) -> None:
         """Frees room for further fetches: the bytes are no longer needed. `buffer` is empty afterwards.

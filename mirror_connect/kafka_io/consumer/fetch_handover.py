@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, Share, whole_batches
@@ -35,7 +34,6 @@ class FetchHandover:
         budget = self._budget
         copied = budget.is_tight and len(brought) > 1
         common = Share(frame_size, len(brought), budget.free)
-        now_ms = int(time.time() * 1000)
         if not copied:
             budget.take(frame_size)
         for state, part in brought:
@@ -65,8 +63,6 @@ class FetchHandover:
                 epochs,
                 state.last_epoch,
                 self._release_of(state, share),
-                now_ms,
-                first_timestamp(part.records),
                 newest_ms,
                 first_timestamp(part.records, size),
             )

@@ -85,8 +85,10 @@ class FlowMeasures:
     """
 
     __slots__ = (
+        "_aged",
         "_measured",
         "_newest",
+        "_unaged",
         "_unmeasured",
         "age",
         "bytes",
@@ -105,6 +107,9 @@ class FlowMeasures:
         self.latency_counts: dict[int, int] = {}
         # When a latency was last measured, and how many records were acknowledged since.
         self._measured = 0.0
+        # The same of ages.
+        self._aged = 0.0
+        self._unaged = 0
         self._newest: tuple[int, int] | None = None
         self._unmeasured = 0
 
@@ -116,9 +121,15 @@ class FlowMeasures:
         """The source sent these batches."""
         self.totals.touched[self] = None
         self.newest_ms = newest = fetch.newest_ms
-        if newest >= 0:
-            least = max(0, fetch.arrived_ms - newest)
-            self.age.add(least, max(least, fetch.arrived_ms - fetch.oldest_ms), fetch.next_offset - fetch.fetch_offset)
+        self._unaged += fetch.next_offset - fetch.fetch_offset
+        now = time.time()
+        if not self._aged <= now < self._aged + PAUSE_S:
+            self._aged = now
+            count, self._unaged = self._unaged, 0
+            if newest >= 0:
+                now_ms = int(now * 1000)
+                least = max(0, now_ms - newest)
+                self.age.add(least, max(least, now_ms - fetch.oldest_ms), count)
 
     def acked(self, batch: ProducerBatch, size: int) -> None:
         """The target has acknowledged this batch of so many bytes."""

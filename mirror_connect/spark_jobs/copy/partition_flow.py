@@ -360,12 +360,13 @@ class PartitionFlow:
                     return None
         except CorruptBatchError as error:
             self.behind_corrupt = self._next_intact()
-            fetch = self._current
+            # Nothing in a corrupt header can be trusted, but the records are among those of their fetch.
+            first = NO_TIMESTAMP if view is None else first_timestamp(view.data)
+            if self._current is not None:
+                first = max(self._current.oldest_ms, min(first, self._current.newest_ms))
             self.clear()
-            if fetch is not None and self.next_offset is not None:
-                # Nothing in a corrupt header can be trusted, but the records are among those of their fetch.
-                first = NO_TIMESTAMP if view is None else first_timestamp(view.data)
-                self._after = self.next_offset, max(fetch.oldest_ms, min(first, fetch.newest_ms))
+            if self.next_offset is not None:
+                self._after = self.next_offset, first
             self._on_corrupt(self, error)
             return None
 

@@ -85,8 +85,6 @@ class World:
                 after,
                 0,
                 (),
-                arrived_ms=NOW_MS,
-                oldest_ms=1_000,
                 newest_ms=newest_ms,
                 following_ms=following_ms,
             )

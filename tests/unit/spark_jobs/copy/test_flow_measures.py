@@ -8,7 +8,8 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import BUCKETS, LATENCY_BUCKETS_MS, Window
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.compression import ZSTD, compress
-from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
+from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, NewRecord, ProducerBatch, stamp
+from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy import flow_measures
 from mirror_connect.spark_jobs.copy.flow_measures import PAUSE_S, CopyTotals, FlowMeasures
 
@@ -103,11 +104,10 @@ def test_the_longest_latency_has_a_bucket(measures: FlowMeasures) -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_age_is_that_at_the_fetch(measures: FlowMeasures) -> None:
-    fetch = CompletedFetch(
-        TopicPartition("t", 0), memoryview(b""), 5, 9, 9, 9, 0, (), arrived_ms=100, oldest_ms=60, newest_ms=80
-    )
+    content = stamp(build([NewRecord(None, b"v", NOW_MS - 40), NewRecord(None, b"v", NOW_MS - 20)]), -1, -1, -1)
+    fetch = CompletedFetch(TopicPartition("t", 0), memoryview(content), 5, 7, 7, 7, 0, (), newest_ms=NOW_MS - 20)
     measures.fetched(fetch)
-    assert measures.age.take() == Window(20, 40, 120, 4)
+    assert measures.age.take() == Window(20, 40, 60, 2)
 
 
 @pytest.mark.usefixtures("clock")

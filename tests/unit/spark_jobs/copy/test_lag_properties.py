@@ -122,8 +122,6 @@ class Life:
                 0,
                 (),
                 epochs=epochs,
-                arrived_ms=self.now_ms,
-                oldest_ms=first_timestamp(answer),
                 newest_ms=newest,
                 following_ms=first_timestamp(answer, size),
             )
