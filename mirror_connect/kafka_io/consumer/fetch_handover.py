@@ -8,7 +8,7 @@ from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, Sha
 from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
 from mirror_connect.kafka_io.consumer.fetch_state import PartitionFetchState
 from mirror_connect.kafka_io.protocol.fetch import FetchedPartition
-from mirror_connect.kafka_io.records.record_batch import first_timestamp
+from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, first_timestamp
 
 
 class FetchHandover:
@@ -64,7 +64,7 @@ class FetchHandover:
                 state.last_epoch,
                 self._release_of(state, share),
                 newest_ms,
-                first_timestamp(part.records, size),
+                first_timestamp(part.records, size) if size < len(part.records) else NO_TIMESTAMP,
             )
             state.position = max(next_offset, position)
             state.epochs.read(epochs)

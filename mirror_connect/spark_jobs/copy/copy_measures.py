@@ -45,7 +45,8 @@ _Told = tuple[int | None, int | None, int | None, int | None, int]
 class CopyMeasures:
     """Of one task. `flows`: its partitions. `position(partition)`: the next offset to fetch, see Fetcher.position.
 
-    `buffered`: as Fetcher.buffered. `clocks`: seconds since 1970, and those of time.monotonic().
+    `counters`: of the task, see TaskReport. `buffered`: as Fetcher.buffered. `clocks`: seconds since 1970, and those of
+    time.monotonic().
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CopyMeasures:
         position: Callable[[TopicPartition], int | None],
         requests: RequestRows,
         *,
+        counters: Mapping[str, int],
         counts: BatchCounts,
         commits: CommitMeasures,
         buffered: Callable[[], tuple[int, int]],
@@ -65,6 +67,7 @@ class CopyMeasures:
         self._log_ends = log_ends
         self._position = position
         self._requests = requests
+        self._counters = counters
         self._counts = counts
         self._commits = commits
         self._buffered = buffered
@@ -104,6 +107,7 @@ class CopyMeasures:
         rows, self._made, self._looked_at = self._made, [], None
         totals, counts, commits = self.totals, self._counts, self._commits
         buffered, limit = self._buffered()
+        copied_bytes = self._counters.get("bytes", 0) - totals.rewritten_bytes
         gone, self._gone = self._gone, []
         return TaskMeasures(
             int(self._wall() * 1000),
@@ -113,14 +117,14 @@ class CopyMeasures:
             latency_counts=tuple(totals.latency_counts),
             latency_total_ms=totals.latency_total_ms,
             batches={
-                COPIED: (totals.copied, totals.copied_bytes),
+                COPIED: (self._counters.get("batches", 0) - totals.rewritten, copied_bytes),
                 MERGED: (totals.merged, totals.merged_bytes),
                 REENCODED: (totals.reencoded, totals.reencoded_bytes),
                 SPLIT: (counts.split, counts.split_bytes),
                 DROPPED: (totals.dropped, totals.dropped_bytes),
                 REPEATED: (counts.repeated, counts.repeated_bytes),
             },
-            compressed_bytes=totals.compressed_bytes,
+            compressed_bytes=copied_bytes - totals.plain_bytes,
             sampled=(totals.sample.compressed, totals.sample.uncompressed),
             requests=self._requests.take(),
             connections=self._requests.connections,
@@ -146,15 +150,17 @@ class CopyMeasures:
     def _collect(self) -> None:
         """Notes which partitions may have changed."""
         touched, partitions = self.totals.touched, self._partitions
+        for each in touched:
+            each.is_touched = False
         self._pending.update({partitions[each]: None for each in touched if each in partitions})
         touched.clear()
         changed = self._log_ends.changed
         self._pending.update(changed)
         changed.clear()
         looked_at = list(islice(self._behind, LOOKED_AT))
-        for each in looked_at:
-            del self._behind[each]
-            self._behind[each] = None
+        for partition in looked_at:
+            del self._behind[partition]
+            self._behind[partition] = None
         self._pending.update(dict.fromkeys(looked_at))
 
     def _rows(self, most: int) -> list[PartitionMeasures]:

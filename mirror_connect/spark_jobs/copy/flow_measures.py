@@ -1,8 +1,8 @@
 """Measures one partition's way to the target: what was acknowledged, how old it was, how long it took.
 
 This runs for every batch, so it only adds up. Latencies are those of a batch's newest and of its first record, as nothing
-else is in a header. Half of the batch's records count for each. A partition that is acknowledged more often than every few
-milliseconds is measured that often: what is acknowledged in between has waited about as long.
+else is in a header. Half of the batch's records count for each. A partition that is acknowledged more often than every
+PAUSE_S is measured that often: what is acknowledged in between has waited about as long.
 """
 
 from __future__ import annotations
@@ -17,35 +17,38 @@ from mirror_connect.kafka_io.records.compression_sample import CompressionSample
 from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
 
 # Between two measured latencies of a partition.
-PAUSE_S: Final = 0.005
+PAUSE_S: Final = 0.05
 
 
 class CopyTotals:
-    """Sums of one task, see TaskMeasures. `touched`: partitions of which something may have changed."""
+    """Sums of one task, see TaskMeasures. `touched`: partitions of which something may have changed.
+
+    `rewritten`: acknowledged batches that are not as they came, `plain_bytes`: of those that are, without compression. All
+    others are compressed and as they came: these are not counted here, as they are the most.
+    """
 
     __slots__ = (
-        "compressed_bytes",
-        "copied",
-        "copied_bytes",
         "dropped",
         "dropped_bytes",
         "latency_counts",
         "latency_total_ms",
         "merged",
         "merged_bytes",
+        "plain_bytes",
         "reencoded",
         "reencoded_bytes",
+        "rewritten",
+        "rewritten_bytes",
         "sample",
         "touched",
     )
 
     def __init__(self) -> None:
-        self.touched: dict[FlowMeasures, None] = {}
+        self.touched: list[FlowMeasures] = []
         self.latency_counts = [0] * BUCKETS
         self.latency_total_ms = 0
-        self.copied = self.copied_bytes = self.merged = self.merged_bytes = 0
+        self.rewritten = self.rewritten_bytes = self.plain_bytes = self.merged = self.merged_bytes = 0
         self.reencoded = self.reencoded_bytes = self.dropped = self.dropped_bytes = 0
-        self.compressed_bytes = 0
         self.sample = CompressionSample()
 
 
@@ -86,12 +89,13 @@ class FlowMeasures:
 
     __slots__ = (
         "_aged",
+        "_counted",
         "_measured",
         "_newest",
         "_unaged",
-        "_unmeasured",
         "age",
         "bytes",
+        "is_touched",
         "latency",
         "latency_counts",
         "newest_ms",
@@ -105,21 +109,24 @@ class FlowMeasures:
         self.newest_ms = NO_TIMESTAMP
         self.age, self.latency = DurationSum(), DurationSum()
         self.latency_counts: dict[int, int] = {}
-        # When a latency was last measured, and how many records were acknowledged since.
+        self.is_touched = False
+        # When a latency was last measured, and how many records had one by then.
         self._measured = 0.0
         # The same of ages.
         self._aged = 0.0
         self._unaged = 0
         self._newest: tuple[int, int] | None = None
-        self._unmeasured = 0
+        self._counted = 0
 
     def touch(self) -> None:
-        """Something has changed that is not told here."""
-        self.totals.touched[self] = None
+        """Something has changed."""
+        if not self.is_touched:
+            self.is_touched = True
+            self.totals.touched.append(self)
 
     def fetched(self, fetch: CompletedFetch) -> None:
         """The source sent these batches."""
-        self.totals.touched[self] = None
+        self.touch()
         self.newest_ms = newest = fetch.newest_ms
         self._unaged += fetch.next_offset - fetch.fetch_offset
         now = time.time()
@@ -133,27 +140,24 @@ class FlowMeasures:
 
     def acked(self, batch: ProducerBatch, size: int) -> None:
         """The target has acknowledged this batch of so many bytes."""
-        totals = self.totals
-        totals.touched[self] = None
+        if not self.is_touched:
+            self.touch()
         self.records += batch.count
         self.bytes += size
-        if not batch.rewritten:
-            totals.copied += 1
-            totals.copied_bytes += size
-            if batch.codec:
-                totals.compressed_bytes += size
-        self._unmeasured += batch.count
-        now = time.time()
-        if not self._measured <= now < self._measured + PAUSE_S:
+        if batch.rewritten:
+            self.totals.rewritten += 1
+            self.totals.rewritten_bytes += size
+        elif not batch.codec:
+            self.totals.plain_bytes += size
+        if not self._measured <= (now := time.time()) < self._measured + PAUSE_S:
             self._measured = now
             self._measure(batch, now)
 
     def _measure(self, batch: ProducerBatch, now: float) -> None:
         """Measures the latency of this batch; those acknowledged just before count as having the same."""
-        totals = self.totals
-        count, self._unmeasured = self._unmeasured, 0
+        count, self._counted = self.records - self._counted, self.records
         if not batch.rewritten and batch.codec:
-            totals.sample.take(batch, now)
+            self.totals.sample.take(batch, now)
         newest = batch.max_timestamp
         if newest < 0:
             self._newest = None
@@ -167,7 +171,7 @@ class FlowMeasures:
 
     def settle(self) -> None:
         """Counts what was acknowledged since the last measured latency, before the sums are taken."""
-        count, self._unmeasured = self._unmeasured, 0
+        count, self._counted = self.records - self._counted, self.records
         if count and self._newest is not None:
             self._add(*self._newest, count)
 
@@ -196,6 +200,6 @@ class FlowMeasures:
 
     def dropped(self, size: int) -> None:
         """A batch of this size is not copied."""
-        self.totals.touched[self] = None
+        self.touch()
         self.totals.dropped += 1
         self.totals.dropped_bytes += size

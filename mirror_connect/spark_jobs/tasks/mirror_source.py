@@ -136,6 +136,7 @@ class SourceTask:
             self._fetcher.log_ends,
             self._fetcher.position,
             RequestRows([(SOURCE, self._source), (TARGET, frame.target)]),
+            counters=link.counters,
             counts=frame.producer.counts,
             commits=self._source_offsets.measures,
             buffered=lambda: self._fetcher.buffered,

@@ -41,11 +41,13 @@ class World:
         self.mono = 1_000.0
         self.ends = LogEnds(NoCluster(), self.positions.get, read_committed=False, wait_s=0.5)  # type: ignore[arg-type]
         self.flows: dict[TopicPartition, PartitionFlow] = {}
+        self.counters: dict[str, int] = {}
         self.measures = CopyMeasures(
             self.flows,
             self.ends,
             self.positions.get,
             RequestRows([]),
+            counters=self.counters,
             counts=BatchCounts(),
             commits=CommitMeasures(),
             buffered=lambda: (0, 1),
@@ -59,7 +61,7 @@ class World:
         self.flows[key] = PartitionFlow(
             TaskPartition(*key, f"A.{key.topic}"),
             next_offset,
-            {},
+            self.counters,
             check_crcs=True,
             read_committed=False,
             on_corrupt=lambda _flow, _error: None,

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_measures import PartitionMeasures
+from mirror_connect.connectors.task_measures import COPIED, PartitionMeasures
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, whole_batches
@@ -66,11 +66,13 @@ class Life:
         self.copied = 0
         self.ends = LogEnds(NoCluster(), lambda _: self.position, read_committed=False, wait_s=0.5)  # type: ignore[arg-type]
         self.flows: dict[TopicPartition, PartitionFlow] = {}
+        self.counters: dict[str, int] = {}
         self.measures = CopyMeasures(
             self.flows,
             self.ends,
             lambda _: self.position,
             RequestRows([]),
+            counters=self.counters,
             counts=BatchCounts(),
             commits=CommitMeasures(),
             buffered=lambda: (0, 1),
@@ -79,7 +81,7 @@ class Life:
         self.flow = self.flows[P] = PartitionFlow(
             TaskPartition("t", 0, "A.t"),
             0,
-            {},
+            self.counters,
             check_crcs=True,
             read_committed=False,
             on_corrupt=lambda _flow, _error: None,
@@ -145,7 +147,10 @@ class Life:
         self.position = self.flow.restart() or 0
 
     def report(self, _: int) -> None:
-        for row in self.measures.take().partitions:
+        measures = self.measures.take()
+        assert measures.compressed_bytes == 0
+        assert min(measures.batches[COPIED]) >= 0
+        for row in measures.partitions:
             self.told = row
             self.latencies += row.latency.count if row.latency else 0
             self.ages += row.age.count if row.age else 0
