@@ -17,6 +17,7 @@ from unittest import mock
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import (
     ABANDONED,
     EPOCH_ENDED,
@@ -31,6 +32,7 @@ from mirror_connect.connectors.task_protocol import (
 )
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
+from mirror_connect.kafka_io.consumer.log_ends import LogEnds
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from mirror_connect.spark_jobs.query import ABANDON_SECONDS
 from mirror_connect.spark_jobs.task_context import UnderOrders
@@ -253,6 +255,13 @@ class SourceProcess(Task, UnderOrders):
     def lease_valid(self) -> bool:
         return self._lease.valid()
 
+    @property
+    def measures_wanted(self) -> bool:
+        return True
+
+    def measured(self, measures: TaskMeasures) -> None:
+        """No claim here is about figures."""
+
     async def spec(self) -> TaskSpec:
         asked = self.worker.supervisor.requests.spec
         spec = await self._asked(lambda run: asked(run, self.attempt, pid=self.pid, shared=self.shared is not None))
@@ -288,6 +297,11 @@ class SourceState(NamedTuple):
     failed: bool = False
 
 
+class UntoldLogEnds(LogEnds):
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
 class NumberedSource:
     """Stands in for the product's Fetcher: numbered records, so many a second since the beginning of the world."""
 
@@ -296,6 +310,11 @@ class NumberedSource:
         self._put = on_records
         self._next: dict[TopicPartition, int] = {}
         self._paused = False
+        self.log_ends = UntoldLogEnds(cast("Any", None), self.position, read_committed=False, wait_s=PACE_S)
+        self.buffered = 0, 0
+
+    def position(self, partition: TopicPartition) -> int | None:
+        return self._next.get(partition)
 
     def add(self, partition: TopicPartition, offset: int | None, topic_id: bytes | None, leader_epoch: int) -> None:
         self._next[partition] = offset or 0
@@ -336,6 +355,8 @@ class NumberedSource:
 
 class TaskConnection(Connection):
     """SourceTask's Cluster."""
+
+    connections = 1
 
     async def connect(self) -> None:
         await asyncio.sleep(0)

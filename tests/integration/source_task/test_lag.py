@@ -25,7 +25,7 @@ from tests.integration.mirror_rig import (
 
 pytestmark = pytest.mark.brokers
 
-HELD_S = 12.0
+HELD_S = 9.0
 EVERY_S = 0.02
 RECORD_BYTES = 1_000
 # A third of what is produced.
@@ -101,7 +101,7 @@ class Told:
         return 0.0 if before[-1].lag == 0 else None if oldest is None else max(0, at_ms - oldest) / 1000
 
 
-@pytest.mark.parametrize("quota", ["producer_byte_rate", "consumer_byte_rate"])
+@pytest.mark.parametrize("quota", ["producer_byte_rate", pytest.param("consumer_byte_rate", marks=pytest.mark.long)])
 async def test_lag_in_seconds_is_true_within_one_where_a_quota_holds_the_link_back(
     source: LocalCluster, target: LocalCluster, quota: str, dice: Random
 ) -> None:
@@ -140,25 +140,21 @@ async def test_lag_in_seconds_is_true_within_one_where_a_quota_holds_the_link_ba
     assert throttled == {TARGET if quota == "producer_byte_rate" else SOURCE}
 
 
-async def test_a_dead_source_makes_the_lag_unknown_and_never_0(clusters: tuple[LocalCluster, LocalCluster]) -> None:
-    _, target = clusters
-    with LocalCluster("dying") as dying:
-        topic = topics(dying, target)
-        async with running(spec_for(dying, target, {topic: 1})) as task:
-            told = Told(task)
-            await told.until_lag(0)
-            rested = time.monotonic()
-            # At rest nothing changes, so nothing is told again.
-            await asyncio.sleep(2)
-            assert told.last.lag == 0
-            assert len(told.rows) <= 2
-            await asyncio.to_thread(dying.kill)
-            killed = time.monotonic()
-            await told.until_lag(None)
-            assert killed - rested > 1
-            assert 9 < time.monotonic() - killed < 14
-            await asyncio.sleep(2)
-            assert told.last.lag is None
-            await asyncio.to_thread(dying.start)
-            await told.until_lag(0, 60.0)
-            await task.finish()
+async def test_a_dead_source_makes_the_lag_unknown_and_never_0(source: LocalCluster, target: LocalCluster) -> None:
+    topic = topics(source, target)
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        told = Told(task)
+        await told.until_lag(0)
+        # At rest nothing changes, so nothing is told again.
+        await asyncio.sleep(2)
+        assert told.last.lag == 0
+        assert len(told.rows) <= 2
+        await asyncio.to_thread(source.kill)
+        killed = time.monotonic()
+        await told.until_lag(None)
+        assert 9 < time.monotonic() - killed < 14
+        await asyncio.sleep(2)
+        assert told.last.lag is None
+        await asyncio.to_thread(source.start)
+        await told.until_lag(0, 60.0)
+        await task.finish()
