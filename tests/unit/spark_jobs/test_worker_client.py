@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import pytest
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition
+from mirror_connect.connectors.task_measures import PartitionMeasures, TaskMeasures, Window
+from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition, TaskReport
 from mirror_connect.spark_jobs import worker_client
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, WorkerClient, WorkerUnreachableError
 from tests.fakes.source_spec import source_spec
@@ -102,6 +103,31 @@ async def test_source_offsets_are_in_the_next_report_that_arrives_and_the_newest
     await asyncio.to_thread(client._report, hold=False)
     assert [sorted(each["source_offsets"]) for each in _Worker.reports] == [[["t", 0, 6], ["t", 1, 8]], []]
     client.close()
+
+
+async def test_measures_of_a_lost_report_are_in_the_next_one_and_no_window_is_lost(url: str) -> None:
+    row = PartitionMeasures("t", 0, "A.t", 1, 2, 0, None, 0, 1, 1, latency=Window(1, 1, 1, 1))
+    client = WorkerClient(RunHandle("http://127.0.0.1:1", "run", "token"), asyncio.get_running_loop())
+    client.measured(TaskMeasures(1, partitions=(row,)))
+    assert not client.measures_wanted
+    with pytest.raises(WorkerUnreachableError):
+        await asyncio.to_thread(client._report, hold=False)
+    assert not client.measures_wanted
+    client.measured(TaskMeasures(2, partitions=(row._replace(records=2),)))
+    client._reports = InternalHttp(url, "token")
+    await asyncio.to_thread(client._report, hold=False)
+    assert client.measures_wanted
+    await asyncio.to_thread(client._report, hold=False)
+    client.close()
+    told, nothing = (TaskReport.from_json(each).measures for each in _Worker.reports)
+    assert nothing is None
+    assert told is not None
+    assert [(each.records, each.latency) for each in told.partitions] == [
+        (1, Window(1, 1, 1, 1)),
+        (2, Window(1, 1, 1, 1)),
+    ]
+    # The lease came with the answer to that report, so there was none when it was sent.
+    assert (told.at_ms, told.lease_ms) == (2, 0)
 
 
 async def test_a_source_offset_noted_while_a_report_is_made_is_in_it_or_in_the_next(url: str) -> None:
