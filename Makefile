@@ -13,7 +13,7 @@ SOAK ?=
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed lint test soak fuzz docs manifests demo bench lock sbom audit clean
+.PHONY: help check setup installed lint test soak fuzz docs pictures manifests demo bench lock sbom audit clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
@@ -23,6 +23,7 @@ help:
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
 	@echo 'make docs    what is made from code: configuration.md, files.md, rooms.svg, tables and guide/topologies in docs/, openapi.yaml'
+	@echo 'make pictures  the pictures of the page in docs, of real clusters; it needs chromium and chromedriver'
 	@echo 'make manifests  the Helm chart rendered into deploy/kubernetes; it needs helm'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make lock    the lock files again from pyproject.toml; UPGRADE=--upgrade takes newer versions'
@@ -132,6 +133,9 @@ docs: setup
 	@$(BIN)/python -m docs.draw_rooms > docs/rooms.svg
 	@$(BIN)/python -m docs.generate_topologies
 	@$(BIN)/python -m mirror_connect.app.rest.openapi > openapi.yaml
+
+pictures: setup
+	@UI_PICTURES=docs $(BIN)/python -m pytest -q -n0 --timeout=900 tests/e2e/test_ui.py
 
 # The real Helm renders; tests without it compare the digest of the chart.
 manifests: setup

@@ -98,11 +98,12 @@ def test_a_worker_from_the_package_starts_and_its_tasks_run(environment: Path, t
             assert process.cmdline()[0].startswith(str(environment)), process.cmdline()
 
 
-def test_the_package_holds_every_module_and_nothing_else(environment: Path) -> None:
+def test_the_package_holds_every_module_and_page_and_nothing_else(environment: Path) -> None:
     installed = next(environment.glob("lib/python*/site-packages")) / "mirror_connect"
 
     def modules(folder: Path) -> set[str]:
-        return {str(path.relative_to(folder)) for path in folder.rglob("*.py")}
+        pages = (path for path in (folder / "app" / "rest" / "static").rglob("*") if path.is_file())
+        return {str(path.relative_to(folder)) for path in (*folder.rglob("*.py"), *pages)}
 
     assert modules(installed) == modules(ROOT / "mirror_connect")
     where = _run(environment / "bin" / "python", "-c", "import mirror_connect; print(mirror_connect.__file__)")

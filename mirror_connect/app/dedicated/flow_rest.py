@@ -1,8 +1,8 @@
 """The internal REST of dedicated mode: one herder's resources for each flow, below /SOURCE/TARGET.
 
-Kafka's has only the two resources that its workers call, which are signed. Here everything that reads is served too, and
-/admin/links has the links of all flows. A connector's config comes from the file, so nothing here changes one: a flow's
-application has no such routes.
+Kafka's has only the two resources that its workers call, which are signed. Here everything that reads is served too.
+/admin/links has the links of all flows, and /ui the page that shows them; each flow has a page below its path, too. A
+connector's config comes from the file, so nothing here changes one: a flow's application has no such routes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mirror_connect.app.version import COMMIT
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
-# Of all flows together.
-LINKS: Final = b"/admin/links"
+# Of all flows together: their links, and the page that shows these.
+OF_ALL: Final = (b"/admin/links", b"/ui")
 METRICS: Final = b"/metrics"
 
 # The application of a flow's herder; None while the flow is not up.
@@ -67,7 +67,7 @@ class FlowsApplication:
             if path == own or path.startswith(own + b"/"):
                 application = application_of()
                 return self._not_up(scope, name) if application is None else _below(application, len(own))
-        if self._links is not None and (path == LINKS or path.startswith(LINKS + b"/")):
+        if self._links is not None and any(path == each or path.startswith(each + b"/") for each in OF_ALL):
             return self._links
         if self._metrics is not None and path == METRICS:
             return self._metrics

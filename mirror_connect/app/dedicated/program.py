@@ -68,7 +68,7 @@ class DedicatedMirrorMaker:
                 for each in self.flows
             }
             links = create_links_application(
-                FlowLinks(self.flows, listeners.worker_id), listeners.checks, listeners.surface.budget
+                FlowLinks(self.flows, listeners.worker_id), listeners.checks, listeners.surface
             )
             metrics = create_metrics_of_flows(self._process.exposition, listeners.checks)
             application = FlowsApplication(served, listeners.checks, links, metrics)
@@ -138,6 +138,7 @@ class _ApplicationOf:
         if worker is None:
             return None
         if self._made is None or self._made[0] is not worker:
-            surface = Surface(admin=False, docs=False, ui=False, read_only=True, budget=self._listeners.surface.budget)
+            whole = self._listeners.surface
+            surface = Surface(admin=False, docs=False, ui=whole.ui, read_only=True, budget=whole.budget)
             self._made = (worker, create_application(worker.herder, self._listeners.checks, surface))
         return self._made[1]

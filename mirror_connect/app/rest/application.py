@@ -106,12 +106,17 @@ def create_admin_application(
 
 
 def create_links_application(
-    links: Links, authenticators: Sequence[Authenticator] = (), budget: BodyBudget | None = None
+    links: Links, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()
 ) -> ASGIApp:
-    """The links of all flows of a process."""
+    """The links of all flows of a process, and the page that shows them."""
+
+    async def authenticate(request: Request) -> None:
+        await _authenticate(authenticators, request)
+
     application = _without_routes(authenticators)
     add_link_routes(application, lambda: links, read_only=True)
-    return (budget or BodyBudget()).guard(UriGate(application, lambda _: False))
+    add_page_routes(application, authenticate, ui=surface.ui, docs=False)
+    return (surface.budget or BodyBudget()).guard(UriGate(application, lambda _: False))
 
 
 def create_metrics_of_flows(exposition: Exposition, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:

@@ -59,6 +59,22 @@ async def test_a_flow_that_is_not_up_says_so(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, "Flow A->B 2 is not up" in answer.json()["message"]) == (503, True)
 
 
+async def test_the_page_and_the_links_of_all_flows_are_at_the_root() -> None:
+    application = FlowsApplication({"A->B": (flow_path("A", "B"), lambda: None)}, links=echo)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://node") as client:
+        for path in ("/ui", "/ui/main.js", "/admin/links", "/admin/links/A-%3EB/topics"):
+            assert (await client.get(path)).json()["raw"] == path
+        assert (await client.get("/uis")).status_code == 404
+
+
+async def test_each_flow_has_the_page_of_its_own_connectors() -> None:
+    application = create_application(MagicMock(), (), Surface(admin=False, docs=False, read_only=True))
+    applications = FlowsApplication({"A->B": (flow_path("A", "B"), lambda: application)})
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(applications), base_url="http://node") as client:
+        assert [(await client.get(path)).status_code for path in ("/A/B/ui", "/A/B/ui/main.js")] == [200, 200]
+        assert (await client.get("/A/B/ui/")).headers["location"] == "../ui"
+
+
 class Recorded:
     """What a herder was asked to change, through the real application of a flow."""
 

@@ -5,13 +5,13 @@ import * as f from "./format.js";
 import { linkHref } from "./overview.js";
 import { table } from "./table.js";
 
-export const connectorHref = (name, more = "") => `#/connectors/${encodeURIComponent(name)}${more}`;
+export const connectorHref = (name, more = "", home = "") => `${home}#/connectors/${encodeURIComponent(name)}${more}`;
 
 export function connectorsView(app) {
   return {
     title: () => "Connectors",
     content() {
-      const rows = app.links.flatMap((link) => link.connectors.map((each) => ({ ...each, link: link.name })));
+      const rows = app.links.flatMap((link) => link.connectors.map((each) => ({ ...each, link: link.name, home: link.home })));
       rows.sort((one, other) => one.name.localeCompare(other.name));
       return [
         h("div", { class: "lead", key: "lead" }, h("h1", {}, "Connectors"), h("p", { class: "quiet" }, summary(rows))),
@@ -32,7 +32,7 @@ export function connectorTable(rows) {
   return table({
     label: "Connectors",
     columns: [
-      { head: "Connector", cell: (row) => h("a", { class: "strong", href: connectorHref(row.name) }, row.name) },
+      { head: "Connector", cell: (row) => h("a", { class: "strong", href: connectorHref(row.name, "", row.home) }, row.name) },
       { head: "State", cell: (row) => f.pill(row.state) },
       { head: "Tasks", cell: (row) => tasksText(row.tasks) },
       { head: "Kind", cell: (row) => row.kind },
@@ -40,7 +40,7 @@ export function connectorTable(rows) {
       { head: "Worker", cell: (row) => h("span", { class: "quiet" }, row.worker_id ?? "none") },
     ],
     rows,
-    key: (row) => row.name,
+    key: (row) => `${row.link} ${row.name}`,
     none: "No connectors yet.",
   });
 }

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import * as f from "./format.js";
 import { history } from "./links.js";
 import { watch } from "./live.js";
-import { latency, linkHref } from "./overview.js";
+import { elsewhere, latency, linkHref } from "./overview.js";
 import { pagesOf, searchBox } from "./pages.js";
 import { plot } from "./plot.js";
 import { problemList } from "./problems.js";
@@ -53,14 +53,16 @@ export function linkView(app, name) {
       if (!app.figures && tab !== "connectors") choose("connectors");
       return [
         heading(link, app),
+        elsewhere([link]),
+        link.trace ? h("p", { class: "banner", key: "trace" }, "▲ ", link.trace) : null,
         app.figures ? figures(link) : null,
-        problemList(link.problems.map((problem) => ({ ...problem, link: name })), app.now(), { more: link.more_problems }),
+        problemList(link.problems.map((problem) => ({ ...problem, link: name, home: link.home })), app.now(), { more: link.more_problems }),
         app.figures ? plotsOf(hour.points(), app.now()) : null,
         h(
           "section",
           { class: "card", key: "tabs" },
           tabs(link, tab),
-          tab === "topics" ? topics(list, name) : tab === "groups" ? groups(list) : connectorTable(link.connectors.map((each) => ({ ...each, link: name }))),
+          tab === "topics" ? topics(list, name) : tab === "groups" ? groups(list) : connectorTable(link.connectors.map((each) => ({ ...each, link: name, home: link.home }))),
         ),
       ];
     },
@@ -161,7 +163,7 @@ function topics(list, link) {
               { head: "On the target", cell: (row) => h("span", { class: "quiet" }, row.remote_topic) },
               { head: "Behind", number: true, sort: "seconds", cell: (row) => f.or(row.lag.seconds, f.seconds) },
               { head: "Records behind", number: true, sort: "lag", cell: (row) => f.or(row.lag.records, f.count) },
-              { head: "Rate", number: true, sort: "rate", cell: (row) => f.or(row.rate.records, f.rate) },
+              { head: "Rate", number: true, sort: "rate", cell: (row) => f.or(row.rate?.records, f.rate) },
               { head: "Latency p99", number: true, cell: (row) => latency(row.latency_ms) },
               { head: "Partitions", number: true, cell: (row) => f.or(row.partitions, f.count) },
             ],
@@ -189,6 +191,7 @@ function groups(list) {
               { head: "Group", cell: (row) => h("span", { class: "strong" }, row.group) },
               { head: "Read again", number: true, cell: (row) => f.or(row.read_again, f.count) },
               { head: "Skipped", number: true, cell: (row) => f.or(row.skipped, f.count) },
+              { head: "Not translated", number: true, cell: (row) => f.or(row.untranslated, f.count) },
               { head: "Checkpoint latency", number: true, cell: (row) => f.or(row.checkpoint_latency_ms, f.millis) },
               { head: "Synced", cell: (row) => f.or(row.synced_ms, f.moment, "not synced") },
               { head: "Partitions", number: true, cell: (row) => f.or(row.partitions, f.count) },

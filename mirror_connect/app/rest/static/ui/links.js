@@ -14,18 +14,32 @@ const UNKNOWN = {
   problems: [],
   more_problems: 0,
   last_report_ms: null,
+  leads: true,
+  leader_url: null,
+  trace: null,
+  home: "",
 };
 // The worst first, as the worker orders them.
 const ORDER = ["FAILED", "UNASSIGNED", "RESTARTING", "PAUSED", "STOPPED", "RUNNING"];
 
 export async function loadLinks() {
   try {
-    return { ...(await get("admin/links")), figures: true };
+    const { worker, links } = await get("admin/links");
+    return { worker, links: links.map((link) => whole(link, worker)), figures: true };
   } catch (error) {
     if (!(error instanceof Refused) || error.status !== 404) throw error;
   }
   const [worker, expanded] = await Promise.all([get(""), get("connectors?expand=info&expand=status")]);
   return { worker: { ...worker, id: location.host, read_only: false, time_ms: Date.now() }, links: derived(expanded), figures: false };
+}
+
+/**
+ * With every member that the views read. A worker that does not run the link knows neither problems nor figures.
+ * `home` is where the page of its connectors is: in dedicated mode, which has no cluster of its own, each flow has one.
+ */
+function whole(link, worker) {
+  const home = worker.kafka_cluster_id === null ? `${encodeURIComponent(link.source)}/${encodeURIComponent(link.target)}/ui` : "";
+  return { ...link, rate: link.rate ?? UNKNOWN.rate, problems: link.problems ?? [], home };
 }
 
 function derived(expanded) {

@@ -18,8 +18,9 @@ function content(app) {
   if (!links.length) return empty(app);
   return [
     h("div", { class: "lead", key: "lead" }, h("h1", {}, "Links"), h("p", { class: "quiet" }, summary(app))),
+    elsewhere(links),
     h("section", { class: "card center", key: "picture" }, picture(links)),
-    problemList(links.flatMap((link) => link.problems.map((problem) => ({ ...problem, link: link.name }))), app.now(), {
+    problemList(links.flatMap((link) => link.problems.map((problem) => ({ ...problem, link: link.name, home: link.home }))), app.now(), {
       more: links.reduce((sum, link) => sum + link.more_problems, 0),
     }),
     h("section", { class: "card", key: "links" }, linkTable(links)),
@@ -67,6 +68,21 @@ function linkTable(links) {
     rows: links,
     key: (link) => link.name,
   });
+}
+
+/** The line about links that another worker runs: only that one knows how they are. */
+export function elsewhere(links) {
+  const led = links.filter((link) => !link.leads);
+  if (!led.length) return null;
+  const url = led.find((link) => link.leader_url)?.leader_url;
+  const what = led.length === 1 ? led[0].name : f.plural(led.length, "link");
+  return h(
+    "p",
+    { class: "banner", key: "elsewhere" },
+    `This worker is a standby for ${what}: figures, problems and changes are at `,
+    url ? h("a", { href: new URL("ui", url).href }, url) : "the worker that leads, which is not known now",
+    ".",
+  );
 }
 
 /** Without records there is no latency: that is not unknown. */

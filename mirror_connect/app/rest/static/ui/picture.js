@@ -100,7 +100,8 @@ function edge(link, links, places, label) {
   const [x, y] = at(label(link));
   const lag = f.known(link.lag.seconds) ? `${f.seconds(link.lag.seconds)} behind` : "lag unknown";
   const speed = f.known(link.rate.bytes) ? f.bytesRate(link.rate.bytes) : "rate unknown";
-  const spoken = `Link ${link.source} to ${link.target}: ${f.stateText(link.state)}, ${lag}, ${speed}, ${f.plural(problems, "problem")}`;
+  // Ends with what is seen, word by word: people may say that to open it.
+  const spoken = `Link ${link.source} to ${link.target}: ${f.stateText(link.state)}, ${f.plural(problems, "problem")}, ${lag} ${speed}`;
   return {
     line: s(
       "g",
@@ -112,8 +113,13 @@ function edge(link, links, places, label) {
       "a",
       { class: `label ${state}`, key: `l ${link.name}`, href: `#/links/${encodeURIComponent(link.name)}`, "aria-label": spoken },
       s("rect", { x: x - LABEL.width / 2, y: y - LABEL.height / 2, width: LABEL.width, height: LABEL.height, rx: 10 }),
-      s("text", { x, y: y - 3 }, s("tspan", { class: "mark" }, `${f.mark(link.state, problems)} `), lag),
-      s("text", { x, y: y + 14, class: "role" }, speed),
+      s(
+        "text",
+        { x, y: y - 3 },
+        s("tspan", { class: "mark", "aria-hidden": "true" }, `${f.mark(link.state, problems)} `),
+        `${lag} `,
+        s("tspan", { x, y: y + 14, class: "role" }, speed),
+      ),
     ),
   };
 }

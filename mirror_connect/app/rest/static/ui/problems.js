@@ -26,7 +26,7 @@ export function problemList(problems, now, { more = 0 } = {}) {
               { class: "quiet small" },
               h("code", {}, problem.code),
               " · ",
-              problem.connector ? h("a", { href: `#/connectors/${encodeURIComponent(problem.connector)}` }, problem.connector) : problem.link,
+              problem.connector ? h("a", { href: `${problem.home ?? ""}#/connectors/${encodeURIComponent(problem.connector)}` }, problem.connector) : problem.link,
               f.known(problem.task) ? ` · task ${problem.task}` : "",
               f.known(problem.since_ms) ? ` · since ${f.ago(problem.since_ms, now)}` : "",
             ),
