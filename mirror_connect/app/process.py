@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 from mirror_connect.app.config.metrics_settings import NO_PORT, MetricsSettings
@@ -19,6 +20,7 @@ from mirror_connect.app.exposition.exposition import Exposition
 from mirror_connect.app.exposition.measured import MeasuredProcess, MeasuredWorker
 from mirror_connect.app.metrics.worker_metrics import ProcessMetrics
 from mirror_connect.app.metrics_port import MetricsPort, exposition_settings
+from mirror_connect.app.process_figures import ProcessTree
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import ending_by, within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
@@ -80,6 +82,7 @@ class Process:
         self.http: Final = HttpServers()
         self.spark: Final = SparkHost(spark, launched=launched)
         self.metrics: Final = ProcessMetrics()
+        self._tree = ProcessTree()
         self.exposition: Final = Exposition(self._measured, exposition_settings(metrics))
         self._launched = launched
         self._forget_all_but = forget_all_but
@@ -131,7 +134,8 @@ class Process:
 
     def _measured(self) -> MeasuredProcess:
         workers = [found for part in self._parts if (found := part.measured()) is not None]
-        return MeasuredProcess(API_VERSION, tuple(workers), self.spark.measured())
+        spark = replace(self.spark.measured(), processes=self._tree.figures())
+        return MeasuredProcess(API_VERSION, tuple(workers), spark)
 
     async def _secrets(self) -> frozenset[str]:
         return frozenset().union(*[await part.secrets() for part in self._parts])

@@ -42,7 +42,7 @@ SLOTS: Final = _series("spark_slots", _GAUGE, (), "", "How many tasks Spark can 
 SLOTS_WANTED: Final = _series("spark_slots_wanted", _GAUGE, (), "", "How many slots the tasks of this worker need.")
 PROCESS_MEMORY: Final = _series(
     "process_memory_bytes", _GAUGE, ("process",), "bytes",
-    "Resident memory of the worker, of Spark's driver with its JVM, and of the task processes.",
+    "Resident memory by kind: worker, driver and jvm of Spark, tasks, verification. Forks share some of it.",
 )  # fmt: skip
 PROCESS_CPU: Final = _series(
     "process_cpu_seconds_total", _COUNTER, ("process",), "seconds", "Processor time of the same processes."

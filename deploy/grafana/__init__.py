@@ -1,0 +1,1 @@
+"""The dashboard of mirror-connect for Grafana, and how a Grafana finds it."""

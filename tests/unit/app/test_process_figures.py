@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+from mirror_connect.app.process_figures import ProcessTree
+
+BUSY = """
+import sys, time
+end = time.process_time() + 0.2
+while time.process_time() < end:
+    pass
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_time_of_a_process_that_has_ended_stays() -> None:
+    tree = ProcessTree()
+    name = ["mirror_connect.spark_jobs.daemon"]  # an argument, by which it is taken for the daemon
+    with subprocess.Popen([sys.executable, "-c", BUSY, *name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"done\n"
+        during = tree.read()
+        child.communicate()
+    after = tree.read()
+    assert during["tasks"].cpu_s >= 0.2
+    assert during["tasks"].memory > 1 << 20
+    assert after["tasks"].cpu_s == during["tasks"].cpu_s
+    assert after["tasks"].memory == 0
+    assert after["worker"].memory > 1 << 20
+
+
+async def test_the_figures_are_read_beside_the_loop() -> None:
+    tree = ProcessTree(os.getpid())
+    assert tree.figures() == {}
+    async with asyncio.timeout(30):
+        while not tree.figures():
+            await asyncio.sleep(0.01)
+    assert tree.figures()["worker"].cpu_s > 0
