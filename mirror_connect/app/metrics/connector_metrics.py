@@ -69,7 +69,9 @@ class ConnectorMetrics:
             if found is None:
                 found = self.groups[group.group] = GroupMetrics(group)
             found.take(group, number, task.attempt)
-        task.told = replace(measures, partitions=(), gone=(), groups=())
+        # A link at rest commits nothing: the time of the last commit stays, as in Kafka's metrics for a while.
+        commit = measures.commit or task.told.commit
+        task.told = replace(measures, partitions=(), gone=(), groups=(), commit=commit)
 
     def _take_partitions(self, rows: Sequence[PartitionMeasures], number: int, task: TaskMetrics, now: float) -> None:
         attempt, counted = task.attempt, task.counted

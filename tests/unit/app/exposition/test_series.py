@@ -18,6 +18,7 @@ from tests.fakes.measured_process import (
     USUAL,
     Told,
     checkpoint_measures,
+    measures,
     problem,
     report,
     row,
@@ -81,8 +82,8 @@ def test_counters_go_on_in_the_next_attempt() -> None:
     told = linked(row("orders", 0, records=100))
     told.clock.s += 1
     again = linked(row("orders", 0, records=30)).metrics.connector(LINK).tasks[0].told
-    measures = replace(again, at_ms=NOW_MS + 1_000, partitions=(row("orders", 0, records=30),))
-    told.metrics.take(TaskId(LINK, 0), report(measures, attempt="2"), ())
+    later = replace(again, at_ms=NOW_MS + 1_000, partitions=(row("orders", 0, records=30),))
+    told.metrics.take(TaskId(LINK, 0), report(later, attempt="2"), ())
     text = told.text()
     assert list(samples(text, "mirror_connect_records_total").values()) == [130]
     assert list(samples(text, "mirror_connect_task_attempts_total").values()) == [2]
@@ -151,3 +152,11 @@ def test_the_latency_of_a_checkpoint_stays_when_later_reports_have_none() -> Non
     told.metrics.take(TaskId(CHECKPOINTS, 0), report(replace(later, at_ms=NOW_MS + 500)), ())
     assert list(before.values()) == [40, 40]
     assert samples(told.text(), name) == before
+
+
+def test_the_time_of_the_last_commit_stays_while_nothing_is_committed() -> None:
+    told = linked(row("orders", 0))
+    name = "kafka_connect_connector_task_offset_commit_avg_time_ms"
+    at_rest = replace(measures([]), at_ms=NOW_MS + 500, commit=None)
+    told.metrics.take(TaskId(LINK, 0), report(at_rest), ())
+    assert list(samples(told.text(), name).values()) == [6.0]
