@@ -7,6 +7,7 @@ scripts make those of the worker, too. Compared: 0.46.0, 0.47.0, 0.48.0, 0.49.1,
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 from collections.abc import Iterator, Mapping
@@ -36,12 +37,15 @@ _WORKER_PEM_FILES: Final = "opt/kafka/connect-certs"
 _OF_WORKER: Final = ("KAFKA_CONNECT_TRUSTED_CERTS", "KAFKA_CONNECT_TLS_AUTH_CERT", "KAFKA_CONNECT_TLS_AUTH_KEY")
 # Set when it is on → what it would do in Strimzi's image.
 _SWITCHES: Final[Mapping[str, str]] = {
-    "KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "metricsConfig: there are no metrics of Java to export",
-    # Its name up to 0.47.
-    "KAFKA_CONNECT_METRICS_ENABLED": "metricsConfig: there are no metrics of Java to export",
     "STRIMZI_JMX_ENABLED": "jmxOptions: there is no JMX",
     "STRIMZI_KAFKA_GC_LOG_ENABLED": "gcLoggingEnabled",
 }
+# metricsConfig with rules for jmx_exporter; the second name is that of operators up to 0.47.
+_JMX_EXPORTER: Final = ("KAFKA_CONNECT_JMX_EXPORTER_ENABLED", "KAFKA_CONNECT_METRICS_ENABLED")
+# metricsConfig of the Metrics Reporter, which is in the properties.
+_REPORTER: Final = re.compile(r"^\s*prometheus\.metrics\.reporter\.listener\.enable\s*=\s*true\s*$", re.MULTILINE)
+# The operator opens this port of the pod for both.
+_METRICS_PORT: Final = "9404"
 _SET: Final[Mapping[str, str]] = {
     "STRIMZI_TRACING": "tracing: records are not touched one by one",
     "STRIMZI_DYNAMIC_HEAP_PERCENTAGE": "the heap by a share of the memory: jvmOptions can set -Xmx; 512 MiB is enough",
@@ -84,7 +88,7 @@ def prepare(environment: Mapping[str, str], *, stores: bool, root: Path = Path("
     if any(named):
         password = variables[WORKER_STORE_PASSWORD] = secrets.token_urlsafe(24)
         _make_pair(root / _WORKER_STORES / "cluster", root / _WORKER_PEM_FILES, named, password)
-    write_private(root / PROPERTIES, text)
+    write_private(root / PROPERTIES, text + _metrics(environment, text))
     return Pod(root / PROPERTIES, variables, list(_notes(environment, mounted.parent)))
 
 
@@ -96,6 +100,15 @@ def full_host_name() -> str:
     except OSError:
         return name
     return found[0][3] or name
+
+
+def _metrics(environment: Mapping[str, str], text: str) -> str:
+    """The properties that give Prometheus what metricsConfig of the resource asks for."""
+    jmx = any(environment.get(name, "").lower() == "true" for name in _JMX_EXPORTER)
+    names = "jmx" if jmx else "reporter" if _REPORTER.search(text) else ""
+    # What the resource itself sets wins: it comes before.
+    given = re.search(r"^\s*metrics\.(port|names)\s*=", text, re.MULTILINE)
+    return f"\nmetrics.port={_METRICS_PORT}\nmetrics.names={names}\n" if names and not given else ""
 
 
 def _notes(environment: Mapping[str, str], mounted: Path) -> Iterator[str]:

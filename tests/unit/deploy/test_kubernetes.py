@@ -96,7 +96,11 @@ def test_an_outage_of_the_cluster_makes_a_worker_unready_and_does_not_kill_it(pa
     container = pod(path)["spec"]["containers"][0]
     paths = {name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")}
     assert paths == {"startup": "/", "liveness": "/", "readiness": "/health"}
-    assert container["ports"] == [{"name": "rest-api", "containerPort": 8083}]
+    assert container["ports"] == [
+        {"name": "rest-api", "containerPort": 8083},
+        # By this name Strimzi's PodMonitor finds it.
+        {"name": "tcp-prometheus", "containerPort": 9404},
+    ]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -128,10 +132,18 @@ def test_workers_are_spread_over_nodes_and_zones() -> None:
         assert each["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
-def test_others_reach_nothing_but_rest() -> None:
+def test_others_reach_nothing_but_rest_and_metrics() -> None:
     # The internal HTTP, Spark's driver and its block manager listen on the loopback address.
-    (rule,) = objects(PLAIN)["NetworkPolicy"]["spec"]["ingress"]
-    assert rule == {"ports": [{"port": "rest-api"}], "from": [{"podSelector": {}}]}
+    rest, metrics = objects(PLAIN)["NetworkPolicy"]["spec"]["ingress"]
+    assert rest == {"ports": [{"port": "rest-api"}], "from": [{"podSelector": {}}]}
+    assert metrics == {"ports": [{"port": "tcp-prometheus"}], "from": [{"podSelector": {}}]}
+
+
+def test_prometheus_finds_the_metrics_by_annotations_or_by_strimzis_labels() -> None:
+    metadata = pod(PLAIN)["metadata"]
+    found = {name: value for name, value in metadata["annotations"].items() if name.startswith("prometheus.io/")}
+    assert found == {"prometheus.io/scrape": "true", "prometheus.io/port": "9404", "prometheus.io/path": "/metrics"}
+    assert {"strimzi.io/kind", "strimzi.io/cluster"} <= metadata["labels"].keys()
 
 
 def test_the_worker_takes_the_properties() -> None:
@@ -140,6 +152,7 @@ def test_the_worker_takes_the_properties() -> None:
     config = worker_config(parse_properties(text) | mounted, {"POD_IP": "10.1.2.3"})
     assert (config.worker_id(), config.group_id) == ("10.1.2.3:8083", "mirror-connect")
     assert config.offset_storage.replication_factor == -1
+    assert config.metrics.port == 9404
 
 
 def test_the_examples_properties_are_written_whole_and_its_secrets_may_be_read() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.docker.conventions import Mistake
 from deploy.docker.strimzi import MOUNTED, PROPERTIES, STORE_PASSWORD, WORKER_STORE_PASSWORD, full_host_name, prepare
+from mirror_connect.app.config.properties import parse_properties
 from mirror_connect.connectors.config.security_settings import TLS_KEYS
 from mirror_connect.kafka_io.client.tls import TlsSettings
 from tests.fakes.certificates import Party, party
@@ -54,14 +55,14 @@ def test_what_has_no_effect_is_named(root: Path) -> None:
     for name in ("log4j2.properties", "metrics-config.json"):
         (root / MOUNTED).with_name(name).write_text("x")
     environment = {
-        "KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "true",
+        "STRIMZI_JMX_ENABLED": "true",
         "STRIMZI_KAFKA_GC_LOG_ENABLED": "false",
         "STRIMZI_DYNAMIC_HEAP_PERCENTAGE": "75",
         "STRIMZI_TRACING": "opentelemetry",
     }
     notes = prepare(environment, stores=False, root=root).notes
     assert [note.split()[3].strip(",") for note in notes] == [
-        "KAFKA_CONNECT_JMX_EXPORTER_ENABLED",
+        "STRIMZI_JMX_ENABLED",
         "STRIMZI_TRACING",
         "STRIMZI_DYNAMIC_HEAP_PERCENTAGE",
         "log4j2.properties",
@@ -118,11 +119,39 @@ def test_the_operator_0_46_gets_the_workers_own_stores(root: Path, stores: bool)
         "KAFKA_CONNECT_TRUSTED_CERTS": "target-ca/ca0.crt;target-ca/ca1*.crt",
         "KAFKA_CONNECT_TLS_AUTH_CERT": "target-ca/user.crt",
         "KAFKA_CONNECT_TLS_AUTH_KEY": "target-ca/user.key",
-        "KAFKA_CONNECT_METRICS_ENABLED": "true",
+        "STRIMZI_KAFKA_GC_LOG_ENABLED": "true",
     }
     pod = prepare(environment, stores=stores, root=root)
     opens(root / "tmp" / "kafka" / "cluster", pod.variables[WORKER_STORE_PASSWORD])
-    assert [note.split()[3] for note in pod.notes] == ["KAFKA_CONNECT_METRICS_ENABLED"]
+    assert [note.split()[3] for note in pod.notes] == ["STRIMZI_KAFKA_GC_LOG_ENABLED"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "properties", "names"),
+    [
+        pytest.param({}, "", None, id="none"),
+        pytest.param({"KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "false"}, "", None, id="off"),
+        pytest.param({"KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "true"}, "", "jmx", id="jmx_exporter"),
+        pytest.param({"KAFKA_CONNECT_METRICS_ENABLED": "true"}, "", "jmx", id="operators_up_to_0_47"),
+        pytest.param({}, "prometheus.metrics.reporter.listener.enable=true\n", "reporter", id="metrics_reporter"),
+        pytest.param({}, "prometheus.metrics.reporter.listener.enable=false\n", None, id="reporter_off"),
+    ],
+)
+def test_metrics_config_opens_the_port_that_the_operator_names(
+    root: Path, environment: dict[str, str], properties: str, names: str | None
+) -> None:
+    mounted = root / MOUNTED
+    mounted.write_text(mounted.read_text("utf-8") + properties, "utf-8")
+    written = parse_properties(prepare(environment, stores=False, root=root).properties.read_text("utf-8"))
+    expected = (None, None) if names is None else ("9404", names)
+    assert (written.get("metrics.port"), written.get("metrics.names")) == expected
+
+
+def test_a_port_of_the_resource_wins(root: Path) -> None:
+    mounted = root / MOUNTED
+    mounted.write_text("metrics.port=9500\n", "utf-8")
+    pod = prepare({"KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "true"}, stores=False, root=root)
+    assert parse_properties(pod.properties.read_text("utf-8"))["metrics.port"] == "9500"
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
   "config.providers.dir.param.allowed.paths" "/etc/mirror-connect"
   "config.providers.secrets.class" "io.strimzi.kafka.KubernetesSecretConfigProvider"
 -}}
+{{- if .Values.metrics.enabled }}{{ $_ := set $own "metrics.port" "9404" }}{{ end }}
 {{- range $name, $value := mergeOverwrite $own .Values.properties }}
 {{ $name }}=
 {{- /* Helm reads numbers as fractions, and would write a million as 1e+06. */ -}}
