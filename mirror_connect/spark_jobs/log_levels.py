@@ -10,11 +10,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.log_format import asked_level
-from mirror_connect.connectors.task_protocol import LogLevels
+
+if TYPE_CHECKING:
+    # The driver imports this module before it starts the JVM, and that one takes a tenth of a second.
+    from mirror_connect.connectors.task_protocol import LogLevels
 
 ROOT: Final = "root"
 OURS: Final = "mirror_connect"
