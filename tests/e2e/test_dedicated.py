@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -47,6 +47,9 @@ class Links:
     drivers: int = 0
     while_c_was_away: dict[str, list[str]] = field(default_factory=dict)
     root: dict[str, object] = field(default_factory=dict)
+    # What GET /admin/links shows at the node that leads, and at one that stands by: link → its members.
+    leading: dict[str, dict[str, Any]] = field(default_factory=dict)
+    standing_by: dict[str, dict[str, Any]] = field(default_factory=dict)
     away_line: str = ""
     standby_line: str = ""
     leading_line: str = ""
@@ -118,6 +121,13 @@ def _see_the_first_node(made: Links, node: Dedicated) -> None:
             made.while_c_was_away[f"{flow}/{name}"] = node.states(f"{flow}/{name}")
             made.workers.add(node.status(f"{flow}/{name}")["connector"]["worker_id"])
     made.away_line = node.wait_logged("[A->C] ")
+    at_rest = {"records": 0, "seconds": 0.0, "partitions_behind": 0, "partitions_unknown": 0}
+    wait_for(
+        lambda: [_shown(node)[flow]["lag"] for flow in ("A->B", "B->A")] == [at_rest] * 2,
+        "both flows are shown at rest",
+        PATIENCE_S,
+    )
+    made.leading = _shown(node)
     wait_for(lambda: len(_checkpoints(made)) == PARTITIONS, "the group is translated", PATIENCE_S, 0.3)
     wait_ends(made.clusters["B"], "A.heartbeats", {0: 1}, PATIENCE_S)
 
@@ -125,10 +135,15 @@ def _see_the_first_node(made: Links, node: Dedicated) -> None:
 def _see_it_replaced(made: Links, first: Dedicated, second: Dedicated) -> None:
     second.start()
     made.standby_line = second.wait_logged("The config of the leader")
+    made.standing_by = _shown(second)
     first.kill()
     made.produce()
     made.leading_line = second.wait_logged("is in force now")
     made.wait_copied(("A", "B"), ("B", "A"))
+
+
+def _shown(node: Dedicated) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in node.call("GET", "/admin/links")["links"]}
 
 
 def _see_the_end(made: Links, node: Dedicated) -> None:
@@ -229,6 +244,25 @@ def test_statuses_name_the_node_and_the_flow(links: Links) -> None:
 
 def test_the_internal_rest_names_the_flows(links: Links) -> None:
     assert links.root["flows"] == {flow: f"/{flow[0]}/{flow[-1]}" for flow in ("A->B", "A->C", "B->A", "C->A")}
+
+
+def test_the_links_of_all_flows_are_shown_and_which_flow_is_not_up(links: Links) -> None:
+    states = {name: (each["state"], each["leads"], each["partitions"]) for name, each in links.leading.items()}
+    copied = PARTITIONS + 1  # the heartbeats, too
+    assert states == {
+        "A->B": ("RUNNING", True, copied),
+        "A->C": ("UNASSIGNED", False, 0),
+        "B->A": ("RUNNING", True, copied),
+        "C->A": ("RUNNING", True, 0),
+    }
+    assert {name for name, each in links.leading.items() if each["trace"]} == {"A->C"}
+
+
+def test_a_standby_shows_states_and_the_leader_but_no_figures(links: Links) -> None:
+    shown = links.standing_by["A->B"]
+    assert (shown["leads"], shown["state"], shown["partitions"]) == (False, "RUNNING", PARTITIONS + 1)
+    assert shown["leader_url"].endswith("/A/B")
+    assert (shown["lag"]["records"], shown["rate"], shown["problems"]) == (None, None, None)
 
 
 def test_a_standby_with_another_file_says_what_differs_and_whose_config_is_in_force(links: Links) -> None:
