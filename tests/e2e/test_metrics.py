@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parsed_text
 
+from deploy.grafana.panels import ROWS
 from deploy.local import LocalCluster
 from tests.brokers import commit
 from tests.e2e.ends import wait_ends
@@ -20,7 +21,7 @@ from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
 from tests.e2e.prometheus import Prometheus
 from tests.paths import FIXTURES
-from tests.waiting import wait_for_state
+from tests.waiting import WaitTimedOut, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -138,6 +139,37 @@ def test_prometheus_has_data_for_strimzis_queries(prometheus: Prometheus) -> Non
             without.append(metric)
     assert without == []
     assert prometheus.query("rate(kafka_producer_outgoing_byte_total[1m])")
+
+
+# Without problems, and without compressed batches.
+EMPTY = {"Present problems", "Bytes saved by keeping the compression"}
+
+
+@needs_prometheus
+def test_prometheus_answers_each_query_of_the_dashboard(prometheus: Prometheus, link: Link) -> None:
+    def missing() -> list[str]:
+        found = []
+        for _, panels in ROWS:
+            for panel in panels:
+                for expression, _ in panel.queries:
+                    # As Grafana fills its variables in.
+                    asked = re.sub(r"\$(source|target|connector)", ".*", expression)
+                    if not prometheus.query(asked) and panel.title not in EMPTY:
+                        found.append(panel.title)
+        return found
+
+    # Rates need records in the last minute, and quotients requests.
+    link.write(RECORDS, 20)
+    left: list[str] = []
+
+    def answered() -> bool:
+        left[:] = missing()
+        return not left
+
+    try:
+        wait_for_state(answered, "each panel has data", pause=1.0)
+    except WaitTimedOut as error:
+        raise WaitTimedOut(f"{error}; these have none: {left}") from None
 
 
 @needs_prometheus

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX
-from mirror_connect.app.config.worker_keys import WORKER_KEYS
+from mirror_connect.app.config.worker_keys import METRICS_KEYS, WORKER_KEYS
 from mirror_connect.app.dedicated.mirror_maker_rules import CONNECTOR_NAMES, OF_WORKERS, OWN_NAMES, flow_prefix
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors.config.framework_settings import SOURCE_KEYS
@@ -22,10 +22,11 @@ from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
 
 CLUSTERS: Final = "clusters"
 INTERNAL_REST: Final = "dedicated.mode.enable.internal.rest"
-# Of the whole process: its REST interface, Spark, the user's own classes, and its log.
+# Of the whole process: its REST interface, Spark, the user's own classes, its log and its metrics.
 OF_PROCESS: Final = (
     *("spark.", "plugin.", "rest.", "access.control.", "response.http.headers."),
     *("listeners", "admin.listeners", "log.format"),
+    *METRICS_KEYS.keys,
 )
 
 

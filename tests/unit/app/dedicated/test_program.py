@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import pytest
 
 from deploy.local.tls_material import create_tls_material
+from mirror_connect.app.config.metrics_settings import MetricsSettings
 from mirror_connect.app.dedicated import program as program_module
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
@@ -120,6 +121,14 @@ def test_an_https_listener_takes_the_key_store_of_the_file_and_no_clusters(file:
     file.write_text(secured.replace("/none", str(made.server.pem)) + "B.ssl.keystore.type = PEM\n")
     with pytest.raises(ConfigError, match=r"ssl\.keystore\.location"):
         process_config(read_mm2_config(file))
+
+
+def test_the_port_of_metrics_is_of_the_process_and_no_flow_opens_it_again(file: Path) -> None:
+    file.write_text(FILE + "metrics.port = 9404\nmetrics.names = jmx,reporter\nmetrics.detail = topic\n")
+    config = read_mm2_config(file)
+    assert config.warnings == ()
+    assert process_config(config).metrics == MetricsSettings(port=9404, names=("jmx", "reporter"), detail="topic")
+    assert {each.metrics.port for each in flow_configs(config).values()} == {None}
 
 
 @pytest.mark.parametrize("clusters", [None, ["A"], ["B"]])
