@@ -14,7 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.errors import Unauthorized
-from mirror_connect.app.rest.application import BY_THE_FILE, Surface, create_application
+from mirror_connect.app.exposition.exposition import Exposition
+from mirror_connect.app.rest.application import BY_THE_FILE, Surface, create_application, create_metrics_of_flows
+from tests.fakes.measured_process import whole
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,6 +67,15 @@ async def test_the_page_and_the_links_of_all_flows_are_at_the_root() -> None:
         for path in ("/ui", "/ui/main.js", "/admin/links", "/admin/links/A-%3EB/topics"):
             assert (await client.get(path)).json()["raw"] == path
         assert (await client.get("/uis")).status_code == 404
+
+
+async def test_the_metrics_of_all_flows_are_at_the_root() -> None:
+    flows = {"A->B": (flow_path("A", "B"), lambda: None)}
+    application = FlowsApplication(flows, metrics=create_metrics_of_flows(Exposition(whole().process)))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://node") as client:
+        found = await client.get("/metrics")
+        assert (found.status_code, (await client.get("/metrics/x")).status_code) == (200, 404)
+    assert "mirror_connect_lag_seconds" in found.text
 
 
 async def test_each_flow_has_the_page_of_its_own_connectors() -> None:

@@ -1,0 +1,72 @@
+"""What a scrape shows of a worker: only what it runs itself, and names that no two flows share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mirror_connect.app.exposition.measured import MeasuredWorker
+from mirror_connect.app.measured_worker import measured_source, measured_worker
+from mirror_connect.connectors.task_protocol import TaskId
+from tests.fakes.connect_worker import FakeMembership, FakeWorker, source_config
+from tests.fakes.measured_process import Told, measures, report, row
+
+
+class Leading(FakeMembership):
+    def leads_for(self) -> float:
+        return 7.5 if self.is_leader else 0.0
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    made = FakeWorker(membership=Leading())
+    async with made.running():
+        await made.herder.configs.create("c", source_config(metric__names__formats="legacy, new"), None)
+        await made.state("c", "RUNNING", ["RUNNING"])
+        yield made
+
+
+def measured(worker: FakeWorker, flow: str = "", member: str | None = "connect-1") -> MeasuredWorker:
+    configs, membership = worker.configs.snapshot().connectors, worker.membership
+    assert isinstance(membership, Leading)
+    return measured_worker(worker.herder.links, configs, membership, flow=flow, member=member)
+
+
+async def test_a_leader_shows_its_connectors_with_their_formats(worker: FakeWorker) -> None:
+    found = measured(worker)
+    (connector,) = found.connectors
+    assert (found.leads, found.lease_s, found.rebalancing, found.epoch) == (True, 7.5, False, 1)
+    assert (connector.name, connector.kind, connector.source, connector.target) == ("c", "source", "A", "B")
+    assert (connector.state, connector.tasks) == ("RUNNING", {0: "RUNNING"})
+    assert connector.formats == {"legacy", "new"}
+
+
+async def test_a_connector_of_a_flow_has_the_flow_before_its_name_and_its_clients_have_not(worker: FakeWorker) -> None:
+    (connector,) = measured(worker, "A->B").connectors
+    assert (connector.name, connector.bare_name) == ("A->B.c", "c")
+
+
+async def test_a_standby_shows_no_connector_and_that_it_does_not_lead(worker: FakeWorker) -> None:
+    worker.membership.is_leader = False
+    worker.membership.leader_url = None
+    found = measured(worker)
+    assert (found.leads, found.connectors, found.lease_s, found.rebalancing) == (False, (), None, True)
+
+
+async def test_a_worker_without_a_group_shows_nothing_of_one(worker: FakeWorker) -> None:
+    found = measured(worker, member=None)
+    assert (found.member, found.leader, found.rebalancing, found.epoch) == (None, None, None, None)
+
+
+def test_a_source_of_mirror_maker_1_shows_the_tasks_that_report() -> None:
+    told = Told()
+    for number in range(2):
+        told.metrics.take(TaskId("mm1", number), report(measures([row("orders", number)])), ())
+    told.clock.s += 5
+    told.metrics.take(TaskId("mm1", 1), report(None), ())
+    told.clock.s += 6
+    found = measured_source(told.metrics, flow="", name="source", lease_s=3.0)
+    (connector,) = found.connectors
+    assert (connector.source, connector.target, connector.tasks) == ("source", "target", {1: "RUNNING"})
+    assert sorted(connector.partitions) == [("orders", 0), ("orders", 1)]
