@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Final
 
 import psutil
@@ -22,7 +23,6 @@ WORKER: Final = "worker"
 _KINDS: Final[Mapping[str, str]] = {
     "mirror_connect.spark_jobs.daemon": "tasks",
     "pyspark.daemon": "tasks",
-    "org.apache.spark": "jvm",
     "mirror_connect.spark_jobs": "driver",
     "sampling_process": "verification",
 }
@@ -79,5 +79,13 @@ class ProcessTree:
     def _kind_of(self, process: psutil.Process) -> str:
         if process.pid == self._root:
             return WORKER
-        command = " ".join(process.cmdline())
-        return next((kind for words, kind in _KINDS.items() if words in command), _OTHER)
+        return kind_of(process.cmdline())
+
+
+def kind_of(command: Sequence[str]) -> str:
+    """The kind of a process that is not the worker itself."""
+    # First, as the JVM is told the name of the daemon's module.
+    if command and PurePath(command[0]).name.startswith("java"):
+        return "jvm"
+    words = " ".join(command)
+    return next((kind for part, kind in _KINDS.items() if part in words), _OTHER)

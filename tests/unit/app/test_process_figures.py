@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 
-from mirror_connect.app.process_figures import ProcessTree
+import pytest
+
+from mirror_connect.app.process_figures import ProcessTree, kind_of
 
 BUSY = """
 import sys, time
@@ -31,6 +33,24 @@ def test_the_time_of_a_process_that_has_ended_stays() -> None:
     assert after["tasks"].cpu_s == during["tasks"].cpu_s
     assert after["tasks"].memory == 0
     assert after["worker"].memory > 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        (
+            "/opt/java/bin/java -cp jars/* -Dspark.python.daemon.module=mirror_connect.spark_jobs.daemon org.apache.spark",
+            "jvm",
+        ),
+        ("python -m mirror_connect.spark_jobs", "driver"),
+        ("python -m mirror_connect.spark_jobs.daemon pyspark.worker", "tasks"),
+        ("python -P -m mirror_connect.cli.sampling_process", "verification"),
+        ("sh", "other"),
+        ("", "other"),
+    ],
+)
+def test_a_process_is_known_by_its_command(command: str, kind: str) -> None:
+    assert kind_of(command.split()) == kind
 
 
 async def test_the_figures_are_read_beside_the_loop() -> None:
