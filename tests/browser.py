@@ -24,6 +24,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from deploy.local.watchdog import watchdog
 from tests.paths import ROOT
 from tests.waiting import wait_for_state
 
@@ -45,6 +46,7 @@ class Browser:
 
     def __init__(self) -> None:
         self._home = tempfile.mkdtemp(prefix="chromium-")
+        watchdog().guard_directory(self._home)
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or "chromium"
         for switch in (
@@ -67,13 +69,18 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
         service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
         self.driver = webdriver.Chrome(options=options, service=service)
+        # Without its driver, a browser that Selenium has started ends by itself.
+        self._pid = service.process.pid
+        watchdog().guard_process(self._pid)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.driver.quit()
+        watchdog().forget_process(self._pid)
         shutil.rmtree(self._home, ignore_errors=True)
+        watchdog().forget_directory(self._home)
 
     # --- where, and how it looks ---
 

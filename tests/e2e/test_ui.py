@@ -74,12 +74,12 @@ def take_pictures(page: Browser) -> None:
     folder = os.environ.get("UI_PICTURES")
     if folder:
         # Some minutes of a link's life, so that there is something to see.
-        time.sleep(150)
-        page.picture(Path(folder) / "ui-link.png", 1150)
+        time.sleep(120)
+        page.picture(Path(folder) / "ui-link.png", 800)
         page.prefer("dark")
         page.go("#/")
         page.wait_text("Links")
-        page.picture(Path(folder) / "ui-links-dark.png", 800)
+        page.picture(Path(folder) / "ui-links-dark.png", 540)
         page.prefer("light")
         page.size(*WIDE)
         page.go(LINK)

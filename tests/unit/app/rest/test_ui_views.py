@@ -193,7 +193,7 @@ def test_a_link_says_how_far_it_is_behind_and_why(page: Browser) -> None:
 
 def test_unknown_is_said_and_never_0(page: Browser) -> None:
     row = page.row("Links", "D → B")
-    assert row.count("unknown") == 5
+    assert row.count("unknown") == 6
     assert "0" not in row.replace("Failed", "").split("→")[1].split("unknown")[0]
     show(page, f"{LINK}/groups", "billing")
     assert page.row("Consumer groups", "new").count("unknown") == 3
@@ -302,7 +302,7 @@ def test_a_worker_without_figures_still_shows_its_connectors(page: Browser, site
     site.links.absent = True
     page.reload()
     page.wait_text("This address tells no figures", "A → B")
-    assert page.row("Links", "A → B").count("unknown") == 6
+    assert page.row("Links", "A → B").count("unknown") == 7
     show(page, LINK, "mirror-A-B", "2 running")
 
 

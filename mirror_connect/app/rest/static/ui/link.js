@@ -93,7 +93,7 @@ function figures(link) {
     figure("Behind", f.or(lag.seconds, f.seconds), behind ? `${behind}${unknown}` : null),
     figure("Records behind", f.or(lag.records, f.count), null),
     figure("Rate", f.or(rate.records, f.rate), f.known(rate.bytes) ? f.bytesRate(rate.bytes) : null),
-    figure("Latency p99", latency(link.latency_ms), link.latency_ms ? ["p50 ", latency(link.latency_ms, "p50"), " · max ", latency(link.latency_ms, "max")] : null),
+    figure("Latency p99", latency(link), link.latency_ms ? ["p50 ", latency(link, "p50"), " · max ", latency(link, "max")] : null),
   );
 }
 
@@ -164,7 +164,7 @@ function topics(list, link) {
               { head: "Behind", number: true, sort: "seconds", cell: (row) => f.or(row.lag.seconds, f.seconds) },
               { head: "Records behind", number: true, sort: "lag", cell: (row) => f.or(row.lag.records, f.count) },
               { head: "Rate", number: true, sort: "rate", cell: (row) => f.or(row.rate?.records, f.rate) },
-              { head: "Latency p99", number: true, cell: (row) => latency(row.latency_ms) },
+              { head: "Latency p99", number: true, cell: (row) => latency(row) },
               { head: "Partitions", number: true, cell: (row) => f.or(row.partitions, f.count) },
             ],
             rows: list.rows,

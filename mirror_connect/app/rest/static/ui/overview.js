@@ -48,7 +48,8 @@ function summary({ links, figures }) {
   const unknown = ages.filter((age) => !f.known(age)).length;
   const oldest = Math.max(0, ...ages.filter(f.known));
   if (unknown === links.length) return `${said} How far they are behind is unknown.`;
-  return `${said} The farthest is ${f.seconds(oldest)} behind${unknown ? `; of ${unknown} that is unknown` : ""}.`;
+  const farthest = oldest ? `The farthest is ${f.seconds(oldest)} behind` : "None is behind";
+  return `${said} ${farthest}${unknown ? `; of ${unknown} that is unknown` : ""}.`;
 }
 
 function linkTable(links) {
@@ -61,7 +62,7 @@ function linkTable(links) {
       { head: "Records behind", number: true, cell: (link) => f.or(link.lag.records, f.count) },
       { head: "Rate", number: true, cell: (link) => f.or(link.rate.records, f.rate) },
       { head: "Bytes", number: true, cell: (link) => f.or(link.rate.bytes, f.bytesRate) },
-      { head: "Latency p99", number: true, cell: (link) => latency(link.latency_ms) },
+      { head: "Latency p99", number: true, cell: (link) => latency(link) },
       { head: "Topics", number: true, cell: (link) => f.or(link.topics, f.count) },
       { head: "Groups", number: true, cell: (link) => f.or(link.groups, f.count) },
     ],
@@ -85,5 +86,5 @@ export function elsewhere(links) {
   );
 }
 
-/** Without records there is no latency: that is not unknown. */
-export const latency = (figures, which = "p99") => f.or(figures?.[which], f.millis, "no records");
+/** Without records there is no latency: that is not unknown. Where not even the rate is known, it is. */
+export const latency = ({ latency_ms, rate }, which = "p99") => f.or(latency_ms?.[which], f.millis, f.known(rate?.records) ? "no records" : "unknown");

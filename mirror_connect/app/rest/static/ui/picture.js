@@ -63,8 +63,8 @@ function placed(names, links, wide) {
     );
     return { places, width, height, label: () => 0.42 };
   }
-  const height = names.length * 150;
-  return { places: new Map(names.map((name, index) => [name, [index % 2 ? 255 : 85, index * 150 + 60]])), width, height, label: () => 0.5 };
+  const height = names.length * 180 - 60;
+  return { places: new Map(names.map((name, index) => [name, [index % 2 ? 255 : 85, index * 180 + 60]])), width, height, label: () => 0.5 };
 }
 
 function node(name, [x, y], links) {
@@ -86,7 +86,7 @@ function edge(link, links, places, label) {
   const to = places.get(link.target);
   const back = links.some((other) => other.source === link.target && other.target === link.source);
   const between = Math.hypot(to[0] - from[0], to[1] - from[1]) || 1;
-  const bend = back ? 92 : 0;
+  const bend = back ? (NARROW.matches ? 70 : 92) : 0;
   const middle = [
     (from[0] + to[0]) / 2 + ((to[1] - from[1]) / between) * bend,
     (from[1] + to[1]) / 2 - ((to[0] - from[0]) / between) * bend,

@@ -6,6 +6,8 @@ import * as f from "./format.js";
 const HEIGHT = 150;
 const SPACE = { left: 58, right: 10, top: 10, bottom: 22 };
 const HOUR_MS = 3_600_000;
+const LEAST_MS = 300_000;
+const MINUTE_MS = 60_000;
 
 /**
  * `series`: [{key, label}], the first is drawn with its area; `text` formats a value; `least` is the top of the axis at
@@ -94,11 +96,15 @@ function scaled({ points, series, least, now }, width) {
   let most = least;
   for (const point of points) for (const { key } of series) if (point[key] > most) most = point[key];
   const top = nice(most);
-  const from = now - HOUR_MS;
+  // A link that is younger than an hour has all of the width.
+  const first = points[0]?.time_ms ?? 0;
+  const from = first < now - 0.9 * HOUR_MS ? now - HOUR_MS : Math.min(first, now - LEAST_MS);
+  const span = Math.max(now, points.at(-1)?.time_ms ?? 0) - from;
   return {
     top,
     from,
-    at: (ms) => SPACE.left + ((ms - from) / HOUR_MS) * (width - SPACE.left - SPACE.right),
+    span,
+    at: (ms) => SPACE.left + ((ms - from) / span) * (width - SPACE.left - SPACE.right),
     up: (value) => HEIGHT - SPACE.bottom - (value / top) * (HEIGHT - SPACE.top - SPACE.bottom),
   };
 }
@@ -108,7 +114,7 @@ function nice(value) {
   return power * [1, 2, 4, 5, 10].find((step) => step * power >= value * 0.999);
 }
 
-function drawn({ points, series, text, gaps }, { top, from, at, up }, width, index) {
+function drawn({ points, series, text, gaps }, { top, from, span, at, up }, width, index) {
   const floor = HEIGHT - SPACE.bottom;
   const lines = [0, 0.5, 1].map((part) =>
     s(
@@ -118,9 +124,9 @@ function drawn({ points, series, text, gaps }, { top, from, at, up }, width, ind
       s("text", { x: SPACE.left - 8, y: up(part * top) + 4, "text-anchor": "end" }, text(part * top)),
     ),
   );
-  const quarter = 900_000;
+  const step = MINUTE_MS * [1, 2, 5, 10, 15].find((minutes) => span / minutes <= 4.5 * MINUTE_MS || minutes === 15);
   const times = [];
-  for (let ms = Math.ceil(from / quarter) * quarter; ms <= from + HOUR_MS; ms += quarter) {
+  for (let ms = Math.ceil(from / step) * step; ms <= from + span; ms += step) {
     const x = at(ms);
     if (x < SPACE.left + 14 || x > width - 18) continue;
     times.push(s("text", { key: `x${ms}`, class: "time", x, y: HEIGHT - 5, "text-anchor": "middle" }, f.hourMinute(ms)));
