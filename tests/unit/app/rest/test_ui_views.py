@@ -6,6 +6,7 @@ The worker is in memory and its figures are made up; tests/e2e/test_ui.py has a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -20,6 +21,7 @@ import uvicorn
 from selenium.webdriver.common.keys import Keys
 
 from mirror_connect.app.rest.application import create_application
+from mirror_connect.app.rest.basic_auth import Authenticator, UsersFile
 from mirror_connect.app.rest.http_servers import server_settings
 from tests import browser
 from tests.browser import PHONE, WIDE, Browser
@@ -94,8 +96,8 @@ def figures() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def _site() -> Iterator[Site]:
+@contextlib.contextmanager
+def serving(*authenticators: Authenticator) -> Iterator[Site]:
     listener = socket.create_server(("127.0.0.1", 0))
     ready, found = threading.Event(), list[Any]()
 
@@ -106,7 +108,7 @@ def _site() -> Iterator[Site]:
             )
             await worker.herder.configs.create("mirror-A-B", config, None)
             await worker.state("mirror-A-B", "RUNNING", ["RUNNING", "RUNNING"])
-            links = FakeLinks(create_application(worker.herder))
+            links = FakeLinks(create_application(worker.herder, authenticators))
             server = uvicorn.Server(server_settings(links))
             server.install_signal_handlers = lambda: None  # type: ignore[attr-defined,unused-ignore]
             found.extend([links, server])
@@ -123,7 +125,13 @@ def _site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def _browser() -> Iterator[Browser]:
+def _site() -> Iterator[Site]:
+    with serving() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
     with Browser() as started:
         yield started
 
@@ -135,18 +143,18 @@ def site(_site: Site) -> Site:
 
 
 @pytest.fixture
-def page(_browser: Browser, site: Site) -> Iterator[Browser]:
+def page(chromium: Browser, site: Site) -> Iterator[Browser]:
     """The page as it is opened first: wide, in daylight."""
-    _browser.size(*WIDE)
-    _browser.prefer("light")
-    _browser.open("about:blank")
-    _browser.complaints()
-    _browser.other_hosts("")
-    _browser.open(f"{site.url}/ui")
-    _browser.wait_text("Links", "A → B")
-    yield _browser
-    assert _browser.complaints() == []
-    assert _browser.other_hosts(site.host) == set()
+    chromium.size(*WIDE)
+    chromium.prefer("light")
+    chromium.open("about:blank")
+    chromium.complaints()
+    chromium.other_hosts("")
+    chromium.open(f"{site.url}/ui")
+    chromium.wait_text("Links", "A → B")
+    yield chromium
+    assert chromium.complaints() == []
+    assert chromium.other_hosts(site.host) == set()
 
 
 def show(page: Browser, hash_: str, *texts: str) -> None:
@@ -351,6 +359,17 @@ def test_keys_alone_lead_through_the_page(page: Browser) -> None:
         pytest.fail("no key leads to a link of the picture")
     page.keys(Keys.ENTER)
     page.wait_text("orders-0000")
+
+
+def test_a_login_that_the_browser_has_is_enough(chromium: Browser) -> None:
+    with serving(UsersFile({"admin": "s3cret"})) as guarded:
+        guarded.reset()
+        chromium.open(f"http://admin:s3cret@{guarded.host}/ui")
+        chromium.wait_text("New connector")
+        chromium.go("#/connectors/mirror-A-B")
+        chromium.click("Pause")
+        chromium.wait_text("mirror-A-B is asked to pause")
+        assert chromium.stored()["local"] == {}
 
 
 def test_the_contract_is_shown_and_nothing_asked_elsewhere(page: Browser, site: Site) -> None:

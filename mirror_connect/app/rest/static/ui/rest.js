@@ -1,6 +1,8 @@
 // Requests to the worker. Credentials are the browser's: it adds them by itself, and nothing here ever sees them.
 
 const BASE = new URL(".", document.baseURI);
+// Of an address with a login in it: the browser has it by now, and refuses to send such addresses for a page.
+BASE.username = BASE.password = "";
 const PATIENCE_MS = 20_000;
 
 /** The worker's refusal, or that it did not answer (`status` 0). The message is one line for people. */
