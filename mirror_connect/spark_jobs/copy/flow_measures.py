@@ -128,7 +128,8 @@ class FlowMeasures:
         """The source sent these batches."""
         self.touch()
         self.newest_ms = newest = fetch.newest_ms
-        self._unaged += fetch.next_offset - fetch.fetch_offset
+        # Without a whole batch, as one with a corrupt length is, there is no next offset.
+        self._unaged += max(0, fetch.next_offset - fetch.fetch_offset)
         now = time.time()
         if not self._aged <= now < self._aged + PAUSE_S:
             self._aged = now
@@ -136,7 +137,7 @@ class FlowMeasures:
             if newest >= 0:
                 now_ms = int(now * 1000)
                 least = max(0, now_ms - newest)
-                self.age.add(least, max(least, now_ms - fetch.oldest_ms), count)
+                self.age.add(least, _longest(least, now_ms, fetch.oldest_ms), count)
 
     def acked(self, batch: ProducerBatch, size: int) -> None:
         """The target has acknowledged this batch of so many bytes."""
@@ -165,7 +166,7 @@ class FlowMeasures:
         # A clock that is ahead of ours is no reason for a negative latency.
         now_ms = int(now * 1000)
         least = now_ms - newest if newest < now_ms else 0
-        most = max(least, now_ms - batch.first_ms)
+        most = _longest(least, now_ms, batch.first_ms)
         self._newest = least, most
         self._add(least, most, count)
 
@@ -203,3 +204,8 @@ class FlowMeasures:
         self.touch()
         self.totals.dropped += 1
         self.totals.dropped_bytes += size
+
+
+def _longest(least: int, now_ms: int, first_ms: int) -> int:
+    """The duration of the first record; a first one without a timestamp, beside others that have one, counts as these."""
+    return least if first_ms < 0 else max(least, now_ms - first_ms)

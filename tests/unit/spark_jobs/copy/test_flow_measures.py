@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import BUCKETS, LATENCY_BUCKETS_MS, Window
@@ -61,6 +63,8 @@ def test_latencies_are_those_of_a_batchs_newest_and_first_record(measures: FlowM
         pytest.param(NOW_MS + 5_000, NOW_MS + 6_000, Window(0, 0, 0, 4), id="a_clock_ahead"),
         pytest.param(NOW_MS - 1, NOW_MS - 9, Window(9, 9, 36, 4), id="records_not_in_order"),
         pytest.param(NO_TIMESTAMP, NO_TIMESTAMP, None, id="no_timestamps"),
+        pytest.param(NO_TIMESTAMP, NOW_MS - 9, Window(9, 9, 36, 4), id="the_first_has_no_timestamp"),
+        pytest.param(-(1 << 63), NOW_MS - 9, Window(9, 9, 36, 4), id="before_1970"),
         pytest.param(0, 0, Window(NOW_MS, NOW_MS, 4 * NOW_MS, 4), id="of_1970"),
     ],
 )
@@ -108,6 +112,62 @@ def test_age_is_that_at_the_fetch(measures: FlowMeasures) -> None:
     fetch = CompletedFetch(TopicPartition("t", 0), memoryview(content), 5, 7, 7, 7, 0, (), newest_ms=NOW_MS - 20)
     measures.fetched(fetch)
     assert measures.age.take() == Window(20, 40, 60, 2)
+
+
+def fetched(at: int, following: int, newest_ms: int, first_ms: int) -> CompletedFetch:
+    records = ProducerBatch(b"v", 1, at, at, 0, first_ms, newest_ms)
+    content = memoryview(stamp(records, -1, -1, -1))
+    return CompletedFetch(TopicPartition("t", 0), content, at, following, 7, 7, 0, (), newest_ms=newest_ms)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_first_record_without_a_time_has_no_age_of_fifty_years(measures: FlowMeasures) -> None:
+    measures.fetched(fetched(5, 7, NOW_MS - 20, NO_TIMESTAMP))
+    assert measures.age.take() == Window(20, 20, 40, 2)
+
+
+def test_a_fetch_without_a_whole_batch_takes_no_age_away(measures: FlowMeasures, clock: Clock) -> None:
+    measures.fetched(fetched(5, 7, NOW_MS, NOW_MS))
+    clock.now_ms += 1
+    # The length of its batch is corrupt, so it has no next offset.
+    measures.fetched(fetched(1_000, -1, NO_TIMESTAMP, NO_TIMESTAMP))
+    clock.now_ms += 1_000
+    measures.fetched(fetched(1_000, 1_001, NOW_MS + 1_001, NOW_MS + 1_001))
+    assert measures.age.take() == Window(0, 0, 0, 3)
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["ack", "fetch", "settle"]),
+            st.integers(-(1 << 63), (1 << 63) - 1),
+            st.integers(-(1 << 63), (1 << 63) - 1),
+            st.integers(1, 1_000),
+            st.integers(0, 200),
+        )
+    )
+)
+def test_whatever_producers_write_durations_are_at_most_those_since_1970(
+    steps: list[tuple[str, int, int, int, int]],
+) -> None:
+    clock, measures = Clock(), FlowMeasures(CopyTotals())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flow_measures, "time", clock)
+        for what, first_ms, newest_ms, count, later_ms in steps:
+            clock.now_ms += later_ms
+            if what == "settle":
+                measures.settle()
+            elif what == "ack":
+                ack(measures, batch(count, first_ms, newest_ms))
+            else:
+                measures.fetched(fetched(9, 9 + count, newest_ms, first_ms))
+    counts = measures.totals.latency_counts
+    assert min(counts) >= 0
+    assert 0 <= measures.totals.latency_total_ms <= sum(counts) * clock.now_ms
+    for window in (measures.latency.take(), measures.age.take()):
+        if window is not None:
+            assert 0 <= window.least <= window.most <= clock.now_ms
+            assert window.least * window.count <= window.total <= window.most * window.count
 
 
 @pytest.mark.usefixtures("clock")
