@@ -109,7 +109,8 @@ class FetchQueues:
         if state.node != node:
             self.mark_dirty(state)
             self._at_node.get(state.node, {}).pop(state.key, None)
-            state.node, state.log_end.queue = node, None
+            state.node = node
+            state.log_end.leave()
             if state.lane is not Lane.QUIET:
                 state.lane = self._busy_lane(state)
             if node != NOWHERE:
@@ -160,5 +161,6 @@ class FetchQueues:
     def _change(self, state: PartitionFetchState, lane: Lane) -> None:
         # If the other connection still brings an answer for it, that answer is dropped.
         self.mark_dirty(state)
-        state.lane, state.log_end.queue = lane, None
+        state.lane = lane
+        state.log_end.leave()
         self.move(state, state.node)

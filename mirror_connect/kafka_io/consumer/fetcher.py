@@ -148,7 +148,7 @@ class Fetcher:
         if state is not None:
             self._problems.resolve(str(state))
             self._queues.move(state, NOWHERE)
-            state.log_end.queue = None
+            state.log_end.leave()
 
     def state(self, partition: TopicPartition) -> FetchStatus:
         """The status of an added partition. KeyError for any other."""
@@ -246,7 +246,7 @@ class Fetcher:
                 state = self._states.get(key)
                 # The session drops it, so answers say nothing about it until the broker has named it again.
                 if state is not None and state.log_end.queue is queue:
-                    state.log_end.queue = None
+                    state.log_end.leave()
             return found
 
         def decide(key: TopicPartition) -> Judged:
@@ -321,6 +321,7 @@ class Fetcher:
             if asked.topic_id != (state.topic_id or NO_TOPIC_ID) or asked.last_epoch != state.last_epoch:
                 continue
             if part.error != ErrorCode.NONE:
+                state.log_end.leave()
                 self._upkeep.fetch_failed(state, part.error)
                 continue
             if part.diverging is not None:
@@ -343,7 +344,8 @@ class Fetcher:
                 if lane is Lane.QUIET:
                     self._queues.has_records(state, now)
                 state.records_at = now
-        if answer.throttle_ms == 0:
+        # What is dropped in a pause isn't told again as long as it does not change.
+        if answer.throttle_ms == 0 and not self._paused:
             queue.answered_at = now
         if fresh:
             self._handover.give(fresh, answer.size)

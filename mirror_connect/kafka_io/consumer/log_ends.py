@@ -74,6 +74,10 @@ class LogEnd:
             self.changed[self.key] = None
         self.told_at = now
 
+    def leave(self) -> None:
+        """Answers of the queue say nothing more about it. It was the end up to the last of them."""
+        self.told_at, self.queue = self.known_at, None
+
     def forget(self) -> None:
         """The log is another one now: nothing is known of its end."""
         self.end, self.is_known, self.queue = UNKNOWN, False, None

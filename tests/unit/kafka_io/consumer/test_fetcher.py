@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -93,6 +94,32 @@ async def test_a_paused_fetcher_hands_nothing_over_until_resumed() -> None:
         assert copy.reached(A0) == 10
         copy.fetcher.resume()
         await until(lambda: copy.reached(A0) == 20)
+
+
+async def test_an_answer_that_is_dropped_says_nothing_of_the_end_of_a_log() -> None:
+    source = FakeSource()
+    log = source.log("a", batches=1)
+    async with copying(source) as copy:
+        await copy.read_to(10)
+        copy.fetcher.pause()
+        log.append()
+        appended = time.monotonic()
+        await asyncio.sleep(0.06)
+        end = copy.fetcher.log_ends.of(A0)
+        assert (end.end, end.known_at <= appended) == (10, True)
+
+
+async def test_an_answer_with_an_error_says_nothing_of_the_end_of_a_log() -> None:
+    source = FakeSource()
+    log = source.log("a", batches=1)
+    async with copying(source) as copy:
+        await copy.read_to(10)
+        log.errors = [5] * 100
+        log.append()
+        failing = time.monotonic()
+        await asyncio.sleep(0.06)
+        end = copy.fetcher.log_ends.of(A0)
+        assert (end.end, end.known_at <= failing) == (10, True)
 
 
 async def test_a_batch_larger_than_asked_for_still_comes() -> None:

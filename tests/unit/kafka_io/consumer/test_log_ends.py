@@ -145,6 +145,24 @@ async def test_it_is_remembered_when_all_was_fetched(ends: LogEnds) -> None:
     assert end.reached_at == now + 5
 
 
+async def test_at_another_connection_it_is_known_since_the_last_answer(ends: LogEnds, brokers: Brokers) -> None:
+    end, queue = ends.of(P), FetchQueue(1, Lane.BUSY)
+    now = time.monotonic()
+    end.told(7, 7, now - 3_600)
+    end.queue = queue
+    queue.answered_at = now
+    ends.changed.clear()
+    # To another leader, or to the connection for quiet partitions. Nothing was told of it for an hour, as nothing changed.
+    end.leave()
+    assert end.known_at == now
+    brokers.away = True
+    await asked(ends, now + UNKNOWN_AFTER_S - 0.1)
+    assert (end.is_known, ends.changed) == (True, {})
+    # A record comes meanwhile: it is not an hour old.
+    end.told(8, 7, now + 1)
+    assert end.reached_at == now
+
+
 async def test_of_another_log_nothing_is_known(ends: LogEnds) -> None:
     end = ends.of(P)
     end.told(7, 7, time.monotonic())
