@@ -147,8 +147,7 @@ class OwnReading:
         totals: list[tuple[tuple[str, ...], list[TaskMeasures], Sequence[int]]] = []
         for _, connector in self._connectors():
             if connector.metrics is not None:
-                measured = [task.total for task in connector.metrics.tasks.values()]
-                totals.append((_of(connector), measured, connector.metrics.latency_counts))
+                totals.append((_of(connector), connector.metrics.totals, connector.metrics.latency_counts))
         yield Histograms(
             own.LATENCY.name,
             own.LATENCY.meaning,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -59,20 +59,22 @@ def partition_rows(
         return
     telling = metrics.telling(worker.now)
     topics: dict[str, list[PartitionRow]] = {}
+    untold: dict[str, list[PartitionMetrics | None]] = {}
     # A copy, as others may have their turn meanwhile.
     for place, key in enumerate(list(connector.partitions), 1):
         if place % AT_ONCE == 0:
             yield None
         row = _row(metrics, key, telling, worker)
-        if row is None:
-            continue
         if detail is Detail.PARTITION:
-            yield row
+            if row is not None:
+                yield row
+        elif row is None:
+            untold.setdefault(key.topic, []).append(metrics.partitions.get(key))
         else:
             topics.setdefault(row.topic, []).append(row)
     seen = 0
     for rows in topics.values():
-        yield _of_topic(rows)
+        yield _of_topic(rows, untold.get(rows[0].topic, ()))
         seen += len(rows)
         if seen >= AT_ONCE:
             seen = 0
@@ -126,23 +128,31 @@ def _statistics(recent: Window | None, latest: Window | None) -> _Statistics | N
     return mean if latest is None else latest.total / latest.count, recent.least, recent.most, mean
 
 
-def _of_topic(rows: list[PartitionRow]) -> PartitionRow:
-    """The sums; the largest and smallest of statistics and the oldest record; what is known of any partition."""
+def _of_topic(rows: list[PartitionRow], untold: Sequence[PartitionMetrics | None]) -> PartitionRow:
+    """The sums; the largest and smallest of statistics and the oldest record; what is known of any partition.
+
+    `untold`: its partitions whose task tells nothing now. Counters have what they were last told, as they must not go back.
+    A lag of 0 must be known of all partitions.
+    """
     first = rows[0]
-    lags = [row.lag for row in rows if row.lag is not None]
+    growths = [each.growth for each in untold if each is not None]
+    behind, at_rest = sum(row.behind for row in rows), sum(row.at_rest for row in rows)
+    lag = sum(row.lag for row in rows if row.lag is not None)
+    lag_s = max((row.lag_s for row in rows if row.lag_s is not None), default=None)
+    all_known = not untold and behind + at_rest == len(rows)
     return first._replace(
         partition=None,
-        records=sum(row.records for row in rows),
-        bytes=sum(row.bytes for row in rows),
+        records=sum(row.records for row in rows) + sum(each.records for each in growths),
+        bytes=sum(row.bytes for row in rows) + sum(each.bytes for each in growths),
         record_rate=sum(row.record_rate for row in rows),
         byte_rate=sum(row.byte_rate for row in rows),
         age=_joined([row.age for row in rows]),
         latency=_joined([row.latency for row in rows]),
-        lag=sum(lags) if lags else None,
-        lag_s=max((row.lag_s for row in rows if row.lag_s is not None), default=None),
+        lag=lag if lag or all_known else None,
+        lag_s=lag_s if lag_s or (all_known and all(row.lag_s is not None for row in rows)) else None,
         waiting=sum(row.waiting for row in rows),
-        behind=sum(row.behind for row in rows),
-        at_rest=sum(row.at_rest for row in rows),
+        behind=behind,
+        at_rest=at_rest,
     )
 
 

@@ -12,7 +12,7 @@ from mirror_connect.app.metrics.growth import Growth
 from mirror_connect.app.metrics.latencies import RecentLatencies
 from mirror_connect.app.metrics.partition_metrics import PartitionMetrics
 from mirror_connect.app.metrics.shown_problem import PresentProblems, ShownProblem
-from mirror_connect.app.metrics.task_metrics import TaskMetrics, added
+from mirror_connect.app.metrics.task_metrics import NOTHING, TaskMetrics, added, both
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import BUCKETS, PartitionMeasures, TaskMeasures
 
@@ -35,6 +35,8 @@ class ConnectorMetrics:
         self.latencies = RecentLatencies()
         self.latency_counts: tuple[int, ...] = _NO_COUNTS
         self.problems = PresentProblems()
+        # What tasks have counted that are not there any more.
+        self._former = NOTHING
         self._of_topics: dict[str, RecentLatencies] = {}
         self._kept: tuple[object, tuple[int, ...]] = (None, ())
 
@@ -111,6 +113,11 @@ class ConnectorMetrics:
     def telling(self, now: float) -> dict[int, str]:
         """The tasks that told in the last seconds what they measured, each with its attempt."""
         return {number: task.attempt for number, task in self.tasks.items() if task.measures(now)}
+
+    @property
+    def totals(self) -> list[TaskMeasures]:
+        """The cumulative counts of each task, and of those that are not there any more: their sums never go back."""
+        return [self._former, *(task.total for task in self.tasks.values())]
 
     def known(self, partition: TopicPartition, telling: Mapping[int, str]) -> PartitionMetrics | None:
         """A partition, if the attempt that told of it is one of these, see `telling`. None: nothing is known."""
@@ -191,4 +198,4 @@ class ConnectorMetrics:
         kept_groups = set(groups)
         self.groups = {each: known for each, known in self.groups.items() if each in kept_groups}
         for number in [each for each in self.tasks if each >= tasks]:
-            del self.tasks[number]
+            self._former = both(self._former, self.tasks.pop(number).total)

@@ -124,6 +124,74 @@ def test_series_of_topics_are_one_for_each(name: str) -> None:
     assert list(found.values()) == expected.get(name, [5, 0])
 
 
+COUNTERS = (
+    "mirror_connect_batches_total",
+    "mirror_connect_batch_bytes_total",
+    "mirror_connect_requests_total",
+    "mirror_connect_request_seconds_total",
+    "mirror_connect_replication_latency_seconds_sum",
+    "mirror_connect_replication_latency_seconds_count",
+    "mirror_connect_compression_saved_bytes",
+)
+
+
+def test_counters_do_not_go_back_when_a_connector_gets_fewer_tasks() -> None:
+    told = Told()
+    told.source([[row("orders", 0)], [row("orders", 1)]])
+    before = {name: samples(told.text(), name) for name in COUNTERS}
+    assert all(before.values())
+    told.metrics.connector(LINK).keep(told.connectors[0].partitions, [], 1)
+    assert {name: samples(told.text(), name) for name in COUNTERS} == before
+    # It gets as many again: they add to that.
+    told.clock.s += 1
+    told.metrics.take(TaskId(LINK, 1), report(measures([row("orders", 1)], NOW_MS + 1_000), attempt="2"), ())
+    after = {name: samples(told.text(), name) for name in COUNTERS}
+    assert all(after[name][key] > value for name in COUNTERS for key, value in before[name].items() if value)
+
+
+@pytest.mark.parametrize("name", ["mirror_connect_records_total", "mirror_connect_bytes_total"])
+def test_counters_of_a_topic_do_not_go_back_while_one_of_its_tasks_begins_again(name: str) -> None:
+    told = Told()
+    told.source([[row("orders", 0, records=100)], [row("orders", 1, records=40)]])
+    before = samples(told.text(BY_TOPIC), name)
+    assert len(before) == 1
+    told.metrics.take(TaskId(LINK, 0), report(None, attempt="2"), ())
+    assert samples(told.text(BY_TOPIC), name) == before
+    told.metrics.take(TaskId(LINK, 1), report(None, attempt="2"), ())
+    assert samples(told.text(BY_TOPIC), name) == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "lag", "seconds"),
+    [
+        pytest.param([row("orders", 0), row("orders", 1)], [0], [0], id="at_rest"),
+        pytest.param([row("orders", 0, lag=None), row("orders", 1)], [], [], id="one_may_be_behind"),
+        pytest.param(
+            [row("orders", 0, lag=5, oldest_ms=NOW_MS + 9_000), row("orders", 1)], [5], [0], id="a_clock_ahead"
+        ),
+        pytest.param([row("orders", 0, lag=5), row("orders", 1)], [5], [], id="nobody_knows_since_when"),
+        pytest.param(
+            [row("orders", 0, lag=None), row("orders", 1, lag=5, oldest_ms=NOW_MS - 1_000)],
+            [5],
+            [1],
+            id="one_is_behind_and_one_may_be",
+        ),
+    ],
+)
+def test_the_lag_of_a_topic_is_0_only_if_that_is_known_of_all_its_partitions(
+    rows: list[object], lag: list[float], seconds: list[float]
+) -> None:
+    text = linked(*rows).text(BY_TOPIC)
+    assert (list(samples(text, RECORDS).values()), list(samples(text, LAG).values())) == (lag, seconds)
+
+
+def test_the_lag_of_a_topic_is_unknown_while_a_task_at_rest_tells_nothing() -> None:
+    told = Told()
+    told.source([[row("orders", 0)], [row("orders", 1)]])
+    told.metrics.take(TaskId(LINK, 0), report(None, attempt="2"), ())
+    assert samples(told.text(BY_TOPIC), RECORDS) == samples(told.text(BY_TOPIC), LAG) == {}
+
+
 def test_unread_problems_of_a_redacted_line_show_no_line() -> None:
     told = Told()
     told.source([[row("orders", 0)]], problems=[problem("cluster hunter2")])
