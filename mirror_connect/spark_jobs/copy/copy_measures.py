@@ -36,6 +36,8 @@ from mirror_connect.spark_jobs.copy.request_rows import RequestRows
 LOOKED_AT: Final = 100
 # The event loop may do something else after so many: they take about half a millisecond.
 AT_ONCE: Final = 100
+# More of them have no room in a report.
+MOST_COLLECTED: Final = 2 * MOST_ROWS
 # In the last report of an epoch nothing is left to the next one.
 MOST_LAST_ROWS: Final = 10 * MOST_ROWS
 
@@ -77,9 +79,11 @@ class CopyMeasures:
         self._pending: dict[TopicPartition, None] = {}
         self._behind: dict[TopicPartition, None] = {}
         self._told: dict[TopicPartition, _Told] = {}
-        self._gone: list[TopicPartition] = []
+        self._gone: dict[TopicPartition, None] = {}
         # Rows of the next report, and of how many partitions they were to be; None before the first one.
         self._made: list[PartitionMeasures] = []
+        # Given away since these rows were made.
+        self._left: set[TopicPartition] = set()
         self._looked_at: int | None = None
 
     def add(self, partition: TopicPartition) -> FlowMeasures:
@@ -87,8 +91,7 @@ class CopyMeasures:
         measures = FlowMeasures(self.totals)
         self._partitions[measures] = partition
         self._pending[partition] = None
-        if partition in self._gone:
-            self._gone.remove(partition)
+        self._gone.pop(partition, None)
         return measures
 
     def forget(self, partition: TopicPartition, measures: FlowMeasures) -> None:
@@ -97,23 +100,28 @@ class CopyMeasures:
         self._pending.pop(partition, None)
         self._behind.pop(partition, None)
         self._told.pop(partition, None)
-        self._gone.append(partition)
-        self._made = [row for row in self._made if row[:2] != partition]
+        self._gone[partition] = None
+        self._left.add(partition)
 
     def take(self, *, last: bool = False) -> TaskMeasures:
         """What changed since the last call. `last`: with many more partitions, as no other report follows."""
+        if last:
+            # Also what has changed since `make_some` began.
+            self._collect(len(self.totals.touched))
+            self._looked_at = self._looked_at or 0
         while self.make_some(last=last):
             pass
-        rows, self._made, self._looked_at = self._made, [], None
+        self._drop_left()
+        rows, self._made, self._looked_at = tuple(self._made), [], None
         totals, counts, commits = self.totals, self._counts, self._commits
         buffered, limit = self._buffered()
         copied_bytes = self._counters.get("bytes", 0) - totals.rewritten_bytes
-        gone, self._gone = self._gone, []
+        gone, self._gone = tuple(self._gone), {}
         return TaskMeasures(
             int(self._wall() * 1000),
-            partitions=tuple(rows),
-            more_partitions=len(self._pending),
-            gone=tuple((each.topic, each.partition) for each in gone),
+            partitions=rows,
+            more_partitions=len(self._pending) + len(totals.touched),
+            gone=gone,
             latency_counts=tuple(totals.latency_counts),
             latency_total_ms=totals.latency_total_ms,
             batches={
@@ -140,20 +148,25 @@ class CopyMeasures:
         """Makes some of what `take` then takes. True if there is more to make."""
         if self._looked_at is None:
             self._looked_at = 0
-            self._collect()
+            self._collect(MOST_COLLECTED)
         most = MOST_LAST_ROWS if last else MOST_ROWS
         looked_at = min(AT_ONCE, most - self._looked_at, len(self._pending))
-        self._made += self._rows(looked_at)
+        self._make_rows(looked_at)
         self._looked_at += looked_at
         return bool(self._pending) and self._looked_at < most
 
-    def _collect(self) -> None:
-        """Notes which partitions may have changed."""
-        touched, partitions = self.totals.touched, self._partitions
+    def _drop_left(self) -> None:
+        if self._left:
+            self._made = [row for row in self._made if row[:2] not in self._left]
+            self._left.clear()
+
+    def _collect(self, most: int) -> None:
+        """Notes which partitions may have changed, of the touched ones so many. The others stay touched."""
+        touched, partitions = self.totals.touched[:most], self._partitions
+        del self.totals.touched[:most]
         for each in touched:
             each.is_touched = False
         self._pending.update({partitions[each]: None for each in touched if each in partitions})
-        touched.clear()
         changed = self._log_ends.changed
         self._pending.update(changed)
         changed.clear()
@@ -163,9 +176,9 @@ class CopyMeasures:
             self._behind[partition] = None
         self._pending.update(dict.fromkeys(looked_at))
 
-    def _rows(self, most: int) -> list[PartitionMeasures]:
+    def _make_rows(self, most: int) -> None:
+        self._drop_left()
         now_ms, now = self._wall() * 1000, self._monotonic()
-        rows = []
         # Those without news cost about as much as the others, so they count, too.
         for partition in list(islice(self._pending, most)):
             del self._pending[partition]
@@ -185,7 +198,7 @@ class CopyMeasures:
                 continue
             self._told[partition] = told
             counts, measures.latency_counts = measures.latency_counts, {}
-            rows.append(
+            self._made.append(
                 PartitionMeasures(
                     partition.topic,
                     partition.partition,
@@ -198,7 +211,6 @@ class CopyMeasures:
                     tuple(number for each in counts.items() for number in each),
                 )
             )
-        return rows
 
     def _judge(self, flow: PartitionFlow, partition: TopicPartition, end: LogEnd, monotonic_to_wall: float) -> _Told:
         """Source offset, log end, lag, timestamp of the oldest missing record, offsets that wait."""

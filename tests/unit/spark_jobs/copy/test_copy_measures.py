@@ -218,9 +218,9 @@ def test_a_partition_without_a_position_is_measured_from_where_it_is_fetched(wor
 def test_a_source_that_is_silent_makes_the_lag_unknown_and_never_0(world: World) -> None:
     world.told(0)
     assert world.lag() == (0, None)
-    world.ends._look(world.mono + 9)
+    list(world.ends._look(world.mono + 9))
     assert world.row() is None
-    world.ends._look(world.mono + 11)
+    list(world.ends._look(world.mono + 11))
     assert world.lag() == (None, None)
     world.mono += 20
     world.told(0)
@@ -274,6 +274,37 @@ def test_a_partition_that_leaves_while_a_report_is_made_has_no_row() -> None:
     measures = world.measures.take()
     assert measures.gone == (P,)
     assert sorted(row.partition for row in measures.partitions) == list(range(1, 150))
+
+
+def test_the_last_report_tells_what_changed_while_it_was_made() -> None:
+    world = World(partitions=150)
+    for key, flow in world.flows.items():
+        world.put(batch(0, 1, 50_000), batch(1, 1, 50_000), key=key)
+        first = take(flow)
+        assert first is not None
+        flow.acked(first, 0)
+    assert world.measures.make_some()
+    second = take(world.flows[P])
+    assert second is not None
+    world.flows[P].acked(second, 1)
+    rows = [row for row in world.measures.take(last=True).partitions if row[:2] == P]
+    assert (rows[-1].records, rows[-1].source_offset) == (2, 1)
+    assert sum(row.latency.count for row in rows if row.latency is not None) == 2
+
+
+def test_ten_thousand_partitions_that_give_way_to_others_take_no_seconds() -> None:
+    world = World(partitions=10_000)
+    world.measures.take()
+    leaving = dict(world.flows)
+    world.flows.clear()
+    begun = time.thread_time()
+    for key, flow in leaving.items():
+        world.measures.forget(key, flow.measures)
+    for number in range(10_000):
+        world.measures.add(TopicPartition("others", number))
+    # Some 50 ms, and not seconds, as where each is compared with all others.
+    assert time.thread_time() - begun < 1
+    assert len(world.measures.take().gone) == 10_000
 
 
 def test_measures_of_two_reports_become_one() -> None:
