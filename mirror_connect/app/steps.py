@@ -44,11 +44,18 @@ async def within(
         raise
     if not running.done():
         running.cancel()
+        running.add_done_callback(_ended_late)
         log.warning("%s took longer than %.1f s; continuing", what.capitalize(), allowed_s)
         # Whatever ends when it is cancelled has ended before the next step.
         await asyncio.wait([running], timeout=0)
     elif not running.cancelled() and (error := running.exception()) is not None:
         log.error("%s failed; continuing", what.capitalize(), exc_info=error)
+
+
+def _ended_late(step: asyncio.Future[object]) -> None:
+    """Looks at the error, or asyncio would log a stack trace that nobody looked. A cancelled `gather` always has one."""
+    if not step.cancelled() and (error := step.exception()) is not None:
+        log.debug("A step that took too long has ended with %r", error)
 
 
 def left(until: float) -> float:
