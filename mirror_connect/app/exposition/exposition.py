@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,8 @@ from mirror_connect.app.exposition.own_reading import OwnReading
 from mirror_connect.app.exposition.page import Format, Series, written
 from mirror_connect.app.exposition.partition_rows import Detail, PartitionRow, partition_rows
 
+# A format, and whether it is compressed.
+_Wanted = tuple[Format, bool]
 Rows = list[tuple[MeasuredWorker, MeasuredConnector, list[PartitionRow]]]
 # After so long other work of the loop has its turn.
 TURN_S: Final = 0.001
@@ -25,6 +28,9 @@ CHUNK: Final = 1 << 16
 # A scrape that is asked for within this time gets the one before it: several servers, or anybody at a port without a login,
 # must not multiply the work.
 SHARED_S: Final = 1.0
+# The fastest level: the text repeats itself, and becomes a fortieth.
+_LEVEL: Final = 1
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +91,37 @@ class Exposition:
         self._measured = measured
         self._settings = settings
         self._clock = clock
-        self._made: dict[Format, tuple[float, asyncio.Task[list[bytes]]]] = {}
+        self._made: dict[_Wanted, tuple[float, asyncio.Task[list[bytes]]]] = {}
         # Of this process alone, and of Python in it.
         self._own_process = CollectorRegistry()
         ProcessCollector(registry=self._own_process)
         PlatformCollector(registry=self._own_process)
 
-    async def chunks(self, text_format: Format) -> list[bytes]:
-        """The text of a scrape, in chunks of some 64 KiB."""
-        made = self._made.get(text_format)
+    async def chunks(self, text_format: Format, *, gzip: bool = False) -> list[bytes]:
+        """The text of a scrape, in chunks of some 64 KiB; with `gzip` compressed."""
+        wanted = (text_format, gzip)
+        made = self._made.get(wanted)
         if made is None or (made[1].done() and (self._clock() - made[0] >= SHARED_S or made[1].exception())):
-            made = (self._clock(), asyncio.create_task(self._make(text_format)))
-            self._made[text_format] = made
-            asyncio.get_running_loop().call_later(SHARED_S, self._forget, text_format, made)
+            making = self._compress(text_format) if gzip else self._make(text_format)
+            made = (self._clock(), asyncio.create_task(making))
+            self._made[wanted] = made
+            asyncio.get_running_loop().call_later(SHARED_S, self._forget, wanted, made)
         # One that leaves must not cancel it for the others.
         return await asyncio.shield(made[1])
 
-    def _forget(self, text_format: Format, made: tuple[float, asyncio.Task[list[bytes]]]) -> None:
+    def _forget(self, wanted: _Wanted, made: tuple[float, asyncio.Task[list[bytes]]]) -> None:
         # It may be megabytes, and the next scrape is fifteen seconds away.
-        if self._made.get(text_format) is made and made[1].done():
-            del self._made[text_format]
+        if self._made.get(wanted) is made and made[1].done():
+            del self._made[wanted]
+
+    async def _compress(self, text_format: Format) -> list[bytes]:
+        compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        chunks: list[bytes] = []
+        for chunk in await self.chunks(text_format):
+            chunks.append(compressor.compress(chunk))
+            # A chunk takes half a millisecond.
+            await asyncio.sleep(0)
+        return [*filter(None, chunks), compressor.flush()]
 
     async def _make(self, text_format: Format) -> list[bytes]:
         chunks: list[bytes] = []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parsed_text
+from starlette.types import Message
 
 from mirror_connect.app.config.metrics_settings import MetricsSettings, metrics_from_environment
 from mirror_connect.app.errors import StartupError
@@ -21,9 +24,10 @@ from mirror_connect.app.metrics_port import MetricsPort
 from mirror_connect.app.rest.application import Surface
 from mirror_connect.app.rest.basic_auth import Authenticator, UsersFile
 from mirror_connect.app.rest.http_servers import HttpServers
+from mirror_connect.app.rest.metrics import create_metrics_application
 from mirror_connect.connectors.errors import ConfigError
 from tests.fakes.connect_worker import FakeWorker, serving
-from tests.fakes.measured_process import whole
+from tests.fakes.measured_process import Told, row, whole
 
 # As Prometheus 3 asks.
 PROMETHEUS = (
@@ -128,6 +132,46 @@ async def test_a_scrape_is_shared_for_a_second_and_a_failed_one_is_not() -> None
         now = 100.0 + after
         await exposition.chunks(Format.TEXT)
         assert measured.times == times
+
+
+async def test_who_asks_for_gzip_shares_one_compressed_scrape_too() -> None:
+    measured = Counted()
+    exposition = Exposition(measured)
+    one, other = [await exposition.chunks(Format.TEXT, gzip=True) for _ in range(2)]
+    assert one is other
+    assert zlib.decompress(b"".join(one), 16 + zlib.MAX_WBITS) == b"".join(await exposition.chunks(Format.TEXT))
+    assert measured.times == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+async def test_other_work_has_its_turn_between_the_chunks_of_a_large_scrape(encoding: str) -> None:
+    told = Told()
+    told.source([[row(f"topic-{number}", 0) for number in range(2_000)]])
+    application = create_metrics_application(Exposition(told.process))
+    turns, turns_at_chunks = 0, []
+
+    async def other_work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            turns_at_chunks.append(turns)
+
+    async def receive() -> Message:
+        # The client stays.
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    headers = [(b"accept-encoding", encoding.encode())]
+    scope = {"type": "http", "method": "GET", "path": "/metrics", "query_string": b"", "headers": headers}
+    other = asyncio.create_task(other_work())
+    await application(scope, receive, send)
+    other.cancel()
+    assert len(turns_at_chunks) > 2
+    assert all(after > before for before, after in pairwise(turns_at_chunks))
 
 
 @asynccontextmanager
