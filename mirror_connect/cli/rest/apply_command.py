@@ -19,7 +19,7 @@ from mirror_connect.cli.rest.command_run import action_parser, run_action
 from mirror_connect.cli.rest.config_changes import Change, changes
 from mirror_connect.cli.rest.failures import FINE, WRONG, WrongUsage
 from mirror_connect.cli.rest.figures import plain
-from mirror_connect.cli.rest.worker_client import WorkerClient, connector_path
+from mirror_connect.cli.rest.worker_client import WorkerClient, connector_path, plugin_path
 from mirror_connect.connectors.secrets import HIDDEN
 
 _SUFFIXES: Final = (".json", ".properties")
@@ -133,7 +133,7 @@ def _errors(worker: WorkerClient, config: Mapping[str, str | None]) -> list[str]
     plugin = config.get("connector.class")
     if not plugin:
         return ["connector.class: it is missing"]
-    answer = worker.send("PUT", f"/connector-plugins/{plugin}/config/validate", dict(config))
+    answer = worker.send("PUT", plugin_path(plugin, "config", "validate"), dict(config))
     values = [each.get("value") or {} for each in (answer or {}).get("configs") or ()]
     return [f"{each.get('name')}: {error}" for each in values for error in each.get("errors") or ()]
 

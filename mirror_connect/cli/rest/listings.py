@@ -42,7 +42,7 @@ class Listing:
     def table(self, width: int, *, wide: bool) -> RenderableType:
         """For rich. `width`: what the terminal has."""
         if not self.rows:
-            return Text(self.empty)
+            return Text(plain(self.empty))
         columns = self.columns if wide else self._fitting(width)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
@@ -55,7 +55,7 @@ class Listing:
             )
         for row in self.rows:
             table.add_row(*(_text(column.cell(row)) for column in columns))
-        return Group(Text(self.heading, style="bold"), table) if self.heading else table
+        return Group(Text(plain(self.heading), style="bold"), table) if self.heading else table
 
     def _fitting(self, width: int) -> Sequence[Column]:
         columns = [each for each in self.columns if not each.wide]

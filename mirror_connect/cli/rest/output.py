@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from mirror_connect.cli.rest.arguments import JSON, WIDE, YAML
 from mirror_connect.cli.rest.listings import View
 
 _PIPE_WIDTH: Final = 10_000
+# What JSON may leave as it is, and some terminals obey.
+_CONTROLS: Final = re.compile(r"[\x7f-\x9f]")
 
 
 def print_view(view: View, output: str, console: Console) -> None:
@@ -33,7 +36,8 @@ def print_view(view: View, output: str, console: Console) -> None:
 def as_text(body: Any, output: str) -> str:
     """JSON or YAML, with a line feed at the end."""
     if output == JSON:
-        return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(body, indent=2, ensure_ascii=False)
+        return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
     # A third of a second of import.
     import yaml  # noqa: PLC0415
 

@@ -23,10 +23,10 @@ from mirror_connect.cli.rest.failures import (
     WorkerUnreachable,
     WrongUsage,
 )
-from mirror_connect.cli.rest.figures import NOTHING, bytes_rate, count, duration, records_rate
+from mirror_connect.cli.rest.figures import NOTHING, bytes_rate, count, duration, plain, records_rate
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
 from mirror_connect.cli.rest.output import print_view
-from mirror_connect.cli.rest.worker_client import WorkerClient
+from mirror_connect.cli.rest.worker_client import WorkerClient, plugin_path
 from mirror_connect.cli.verify_command import bytes_per_second
 
 _STYLES: Final = {"create": "green", "grow": "green", "refused": "bold red"}
@@ -62,7 +62,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     if not plugin:
         raise WrongUsage(f"{file.path} has no connector.class")
     query = {} if chosen.speed is None else {"speed": chosen.speed}
-    path = f"/connector-plugins/{plugin.rpartition('.')[2]}/config/plan"
+    path = plugin_path(plugin.rpartition(".")[2], "config", "plan")
     try:
         answer = worker.send("PUT", path, {**file.config, "name": file.name}, **query)
     except UnknownName:
@@ -75,7 +75,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             raise WorkerUnreachable(str(refused)) from None
         raise
     if answer.get("plan") is None:
-        lines = [Text(f"refused: {each}", style="bold red") for each in answer.get("errors") or ()]
+        lines = [Text(plain(f"refused: {each}"), style="bold red") for each in answer.get("errors") or ()]
         return View(answer, [], [f"{file.name} would be refused.", *lines], wrong=True)
     return view_of(answer)
 
@@ -195,7 +195,7 @@ def _lines(plan: Mapping[str, Any]) -> Iterator[str | Text]:
     for line in filter(None, (plan["acls"]["line"], *plan["remarks"])):
         yield f"Note: {line}."
     for refusal in plan["refused"]:
-        yield Text(f"refused: {refusal['line']}", style="bold red")
+        yield Text(plain(f"refused: {refusal['line']}"), style="bold red")
     yield "Nothing was changed."
 
 

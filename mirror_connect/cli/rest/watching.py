@@ -25,7 +25,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from mirror_connect.cli.rest.failures import FINE, WRONG, CommandFailed
+from mirror_connect.cli.rest.failures import FINE, WRONG, CommandFailed, WorkerUnreachable
 from mirror_connect.cli.rest.figures import plain
 from mirror_connect.cli.rest.listings import View
 
@@ -65,10 +65,15 @@ class _Asking(threading.Thread):
             before = self.answer
             try:
                 self.answer = _Answer(self._ask(), at=time.time())
-            except CommandFailed as failure:
+            except Exception as error:  # noqa: BLE001 — while a worker starts, something else may answer at its address
+                failure = error if isinstance(error, CommandFailed) else _not_understood(error)
                 since = time.time() if before.failing_since is None else before.failing_since
                 self.answer = _Answer(before.view, failure, before.at, since)
             self.ended.wait(max(0.1, self._interval - (time.monotonic() - begun)))
+
+
+def _not_understood(error: Exception) -> WorkerUnreachable:
+    return WorkerUnreachable(f"the answer is not that of a Connect worker ({type(error).__name__})")
 
 
 @dataclass(slots=True)

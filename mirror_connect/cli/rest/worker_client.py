@@ -136,6 +136,11 @@ def connector_path(name: str, *more: str) -> str:
     return "/".join(("/connectors", *(quote(each, safe="") for each in (name, *more))))
 
 
+def plugin_path(plugin: str, *more: str) -> str:
+    """The path of a class's resource. The name comes from a file: quoted, it can't lead to another resource."""
+    return "/".join(("/connector-plugins", *(quote(each, safe="") for each in (plugin, *more))))
+
+
 def tls_context(cacert: str | Path | None, cert: str | Path | None, key: str | Path | None) -> ssl.SSLContext | None:
     """For https; None for the authorities that this machine trusts. WrongUsage names a file that can't be used."""
     if cacert is None and cert is None:

@@ -137,3 +137,14 @@ def test_a_file_that_makes_no_sense_is_named_before_anything_is_asked(
     done = mirror("apply", *(each.format(d=directory) for each in arguments), "--worker", "http://127.0.0.1:9")
     assert (done.code, done.out, done.err.count("\n"), said in done.err) == (2, "", 1, True), done.err
     assert "hunter22" not in done.err
+
+
+@pytest.mark.parametrize("more", [("--dry-run",), ()])
+def test_the_class_in_a_file_leads_to_no_other_resource(
+    served: Served, mirror: Mirror, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    served.put("victim")
+    hostile = {"name": "new", "connector.class": "x/../../connectors/victim/pause?"}
+    done = mirror("apply", write(tmp_path / "new.json", hostile), *more, "--worker", served.url)
+    assert done.code != 0
+    assert not [each for each in served.worker.written() if each.startswith("target-state")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
@@ -74,3 +75,14 @@ def test_no_color_is_obeyed_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
 def test_json_and_yaml_are_the_body(capsys: pytest.CaptureFixture[str], output: str, text: str) -> None:
     print_view(View({"a": "é"}, [LISTING]), output, Console())
     assert capsys.readouterr().out == text
+
+
+@pytest.mark.parametrize("output", ["json", "yaml", "table"])
+def test_no_output_has_what_a_terminal_obeys(capsys: pytest.CaptureFixture[str], output: str) -> None:
+    name = "a\x9b2J\x1b[2Jb"
+    listing = Listing([Column("n", lambda row: str(row["n"]))], [{"n": name}], "", f"Of {name}")
+    print_view(View({"n": name}, [listing]), output, Console())
+    out = capsys.readouterr().out
+    assert not {"\x9b", "\x1b"} & set(out)
+    if output == "json":
+        assert json.loads(out) == {"n": name}

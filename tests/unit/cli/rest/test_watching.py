@@ -18,6 +18,8 @@ from typing import Final
 
 import pytest
 
+from mirror_connect.cli.rest.listings import View
+from mirror_connect.cli.rest.watching import _Asking
 from tests.fakes.links_worker import LinksWorker, lag, link, topic
 from tests.waiting import WaitTimedOut
 
@@ -193,3 +195,20 @@ def test_json_is_not_watched(linked: LinksWorker, home: Path) -> None:
         assert (terminal.ends(), "--watch shows tables" in terminal.seen) == (2, True)
     finally:
         terminal.close()
+
+
+def test_an_answer_that_makes_no_sense_is_told_and_asked_for_again() -> None:
+    seen = []
+
+    def ask() -> View:
+        seen.append(asking.answer.failure)
+        if len(seen) == 1:
+            raise AttributeError("'list' object has no attribute 'get'")
+        asking.ended.set()
+        return View({}, [])
+
+    asking = _Asking(ask, 0.1)
+    asking.start()
+    asking.join(30)
+    assert [str(each) for each in seen] == ["None", "the answer is not that of a Connect worker (AttributeError)"]
+    assert asking.answer.failure is None
