@@ -49,7 +49,11 @@ _HEADERS: Final = {
     # A browser asks each time whether it has the newest file: after an update no old one meets a new one.
     "Cache-Control": "no-cache",
 }
-_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="mirror-connect", charset="UTF-8"'}
+_CHALLENGE: Final = {
+    **_HEADERS,
+    "WWW-Authenticate": 'Basic realm="mirror-connect", charset="UTF-8"',
+    "Cache-Control": "no-store",
+}
 
 
 def add_page_routes(application: FastAPI, authenticate: Authenticate, *, ui: bool, docs: bool) -> None:
@@ -73,7 +77,7 @@ def _add(application: FastAPI, authenticate: Authenticate, name: str, *folders: 
     async def page(request: Request) -> Response:
         # The page's addresses are relative, so that it also works behind a proxy that adds a prefix.
         if request.scope.get("raw_path", b"").endswith(b"/"):
-            return RedirectResponse(f"../{name}", 308)
+            return RedirectResponse(f"../{name}", 308, headers=_HEADERS)
         return await unless_refused(request, authenticate, lambda: _file(index, request))
 
     application.routes.append(Route(f"/{name}", page))

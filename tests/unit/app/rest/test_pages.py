@@ -77,12 +77,16 @@ async def test_all_need_credentials_and_let_a_browser_ask_for_them(path: str) ->
         refused, right = await client.get(path), await client.get(path, auth=LOGIN)
     assert (refused.status_code, right.status_code) == (401, 200)
     assert refused.headers["www-authenticate"].startswith("Basic ")
+    assert refused.headers["cache-control"] == "no-store"
+    assert refused.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in refused.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("page", ["ui", "docs"])
 async def test_a_slash_behind_it_leads_to_the_page_also_behind_a_prefix(client: httpx.AsyncClient, page: str) -> None:
     answer = await client.get(f"/{page}/")
     assert (answer.status_code, answer.headers["location"]) == (308, f"../{page}")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -111,3 +115,11 @@ def test_swagger_ui_is_as_published_and_has_its_licence() -> None:
 
 def test_the_page_asks_no_validator_elsewhere() -> None:
     assert "validatorUrl: null" in (STATIC / "docs" / "start.js").read_text()
+
+
+def test_the_page_lets_no_browser_keep_an_answer() -> None:
+    # A config may have passwords, and Connect's answers don't say how long they may be kept.
+    asked = (STATIC / "ui" / "rest.js").read_text()
+    assert re.findall(r'cache: "([\w-]+)"', asked) == ["no-store"]
+    others = [path.name for path in (STATIC / "ui").glob("*.js") if "fetch(" in path.read_text()]
+    assert others == ["rest.js"]

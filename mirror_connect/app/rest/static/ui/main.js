@@ -136,11 +136,20 @@ const ROUTES = [
 let view = null;
 let viewKey = null;
 
+/** Null if one of them is no percent-encoded text: somebody typed it. */
+function decoded(parts) {
+  try {
+    return parts.map((part) => (part === undefined ? undefined : decodeURIComponent(part)));
+  } catch {
+    return null;
+  }
+}
+
 function route() {
   const where = location.hash.replace(/^#?\/?/, "");
   const found = ROUTES.map((each) => ({ ...each, match: each.at.exec(where) })).find((each) => each.match);
-  if (!found) return app.go("#/");
-  const parts = found.match.slice(1).map((part) => (part === undefined ? undefined : decodeURIComponent(part)));
+  const parts = found && decoded(found.match.slice(1));
+  if (!parts) return app.go("#/");
   const key = found.key(...parts);
   const fresh = key !== viewKey;
   if (fresh) {

@@ -28,7 +28,8 @@ export async function ask(method, where, body, signal) {
     headers: { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
-    cache: "no-cache",
+    // Configs may have passwords: no answer stays on the disk of whoever looks.
+    cache: "no-store",
   };
   let answer;
   let text;
