@@ -99,7 +99,7 @@ class LinkWatch:
         state = link.state
         # Of a connector that was there at the last point. None of them tells anything: the rate is unknown, and not 0.
         if not before or link.rate(now) is None:
-            return HistoryPoint(time_ms, lag.records, lag.seconds, None, None, None, None, state)
+            return HistoryPoint(time_ms, lag.records, lag.seconds_of_all, None, None, None, None, state)
         records = sum(counted[name].records - then.records for name, then in before.items())
         bytes_ = sum(counted[name].bytes - then.bytes for name, then in before.items())
         counts = [
@@ -115,4 +115,4 @@ class LinkWatch:
         latency = latency_of(counts)
         p50, p99 = (None, None) if latency is None else (round(latency.p50, 1), round(latency.p99, 1))
         rates = round(records / seconds, 3), round(bytes_ / seconds, 1)
-        return HistoryPoint(time_ms, lag.records, lag.seconds, *rates, p50, p99, state)
+        return HistoryPoint(time_ms, lag.records, lag.seconds_of_all, *rates, p50, p99, state)

@@ -23,6 +23,11 @@ class Lag:
     behind: int = 0
     unknown: int = 0
 
+    @property
+    def seconds_of_all(self) -> float | None:
+        """The seconds; None if they are 0 for what is known, and something is unknown."""
+        return None if self.seconds == 0 and self.unknown else self.seconds
+
     @classmethod
     def of_all(cls, lags: Iterable[Lag]) -> Lag:
         """That of several: the sum of the records, the oldest of the seconds."""

@@ -40,6 +40,8 @@ def _records(row: Row) -> str:
 
 def _behind(row: Row) -> str | Text:
     seconds = member(row, "lag", "seconds")
+    if seconds == 0 and member(row, "lag", "partitions_unknown"):
+        seconds = None  # nothing is missing of what is known, but not all is known
     if not copies(row):
         return NOTHING
     return Text(duration(seconds), style="" if seconds == 0 else "yellow" if seconds is None or seconds < 60 else "red")

@@ -213,6 +213,17 @@ async def test_a_history_has_rates_of_its_steps_and_unknown_where_nothing_was_to
     assert {point.state for point in points} == {"RUNNING"}
 
 
+async def test_a_history_has_no_0_while_a_partition_is_unknown(world: World) -> None:
+    await world.assign("orders-0", "orders-1")
+    watch = LinkWatch(world.links)
+    at_rest = [("orders", number, 0, 5, None) for number in range(2)]
+    for rows in (at_rest[:1], at_rest[:1], at_rest):
+        world.tell(*rows)
+        await watch.look()
+        world.hand.s += 9.5
+    assert [point.lag_seconds for point in await world.links.history(LINK, 60)] == [None, 0]
+
+
 async def test_a_look_within_a_step_adds_no_point(world: World) -> None:
     watch = LinkWatch(world.links)
     for _ in range(25):

@@ -208,6 +208,16 @@ def test_unknown_is_said_and_never_0(page: Browser) -> None:
     assert "12 records read again, 0 skipped by 2 groups shown here; unknown for 1" in page.text()
 
 
+def test_no_link_is_0_s_behind_while_partitions_are_unknown(page: Browser, site: Site) -> None:
+    site.links.links[:] = [made_up.link("A", "B", lag={**made_up.LAG, "partitions_unknown": 2})]
+    page.wait_text("How far they are behind is unknown", "lag unknown")
+    assert "0 s" not in page.row("Links", "A → B")
+
+
+def test_an_address_that_is_no_text_leads_to_the_links(page: Browser) -> None:
+    show(page, "#/links/%", "A → B")
+
+
 def test_two_thousand_topics_are_searched_sorted_and_paged_with_few_elements(page: Browser, site: Site) -> None:
     show(page, LINK, "1–50 of 2,000 topics")
     rows = 'table[aria-label="Topics"] tbody tr'

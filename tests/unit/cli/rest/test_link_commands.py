@@ -269,3 +269,9 @@ def test_without_a_terminal_a_watched_view_is_printed_once(two: LinksWorker, mir
     done = mirror("links", "A->B", "--watch", "--worker", two.url)
     assert (done.code, len(done.out.splitlines())) == (0, 2)
     assert done.err == "mirror-connect: there is no terminal to watch it on: printed once\n"
+
+
+def test_no_lag_is_0_while_partitions_are_unknown(linked: LinksWorker, mirror: Mirror) -> None:
+    linked.links = [link(lag=lag(0, 0.0, 0, 2)), link("B->A", lag=lag(0, 0.0))]
+    rows = mirror("lag", "--worker", linked.url).texts
+    assert [("0 s" in row, "unknown" in row) for row in rows[:2]] == [(False, True), (True, False)]

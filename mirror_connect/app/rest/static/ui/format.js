@@ -46,6 +46,9 @@ export function millis(value) {
   return seconds(value / 1000);
 }
 
+/** The seconds of a lag. Nothing is missing of what is known: that is no 0 while partitions are unknown. */
+export const behind = (lag) => (lag.seconds === 0 && lag.partitions_unknown ? null : lag.seconds);
+
 export const timeOfDay = (ms) => clock.format(ms);
 export const hourMinute = (ms) => clockShort.format(ms);
 export const moment = (ms) => day.format(ms);

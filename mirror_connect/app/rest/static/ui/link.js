@@ -90,7 +90,7 @@ function figures(link) {
   return h(
     "dl",
     { class: "figures", key: "figures" },
-    figure("Behind", f.or(lag.seconds, f.seconds), behind ? `${behind}${unknown}` : null),
+    figure("Behind", f.or(f.behind(lag), f.seconds), behind ? `${behind}${unknown}` : null),
     figure("Records behind", f.or(lag.records, f.count), null),
     figure("Rate", f.or(rate.records, f.rate), f.known(rate.bytes) ? f.bytesRate(rate.bytes) : null),
     figure("Latency p99", latency(link), link.latency_ms ? ["p50 ", latency(link, "p50"), " · max ", latency(link, "max")] : null),
@@ -161,7 +161,7 @@ function topics(list, link) {
                 ],
               },
               { head: "On the target", cell: (row) => h("span", { class: "quiet" }, row.remote_topic) },
-              { head: "Behind", number: true, sort: "seconds", cell: (row) => f.or(row.lag.seconds, f.seconds) },
+              { head: "Behind", number: true, sort: "seconds", cell: (row) => f.or(f.behind(row.lag), f.seconds) },
               { head: "Records behind", number: true, sort: "lag", cell: (row) => f.or(row.lag.records, f.count) },
               { head: "Rate", number: true, sort: "rate", cell: (row) => f.or(row.rate?.records, f.rate) },
               { head: "Latency p99", number: true, cell: (row) => latency(row) },

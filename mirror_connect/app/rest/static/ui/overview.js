@@ -44,7 +44,7 @@ function summary({ links, figures }) {
     ? `${well || "None"} of ${f.plural(links.length, "link")} ${well > 1 ? "are" : "is"} running without problems.`
     : `${f.plural(links.length, "link")}, running without problems.`;
   if (!figures) return `${said} This address tells no figures: /admin/links is not served here.`;
-  const ages = links.map((link) => link.lag.seconds);
+  const ages = links.map((link) => f.behind(link.lag));
   const unknown = ages.filter((age) => !f.known(age)).length;
   const oldest = Math.max(0, ...ages.filter(f.known));
   if (unknown === links.length) return `${said} How far they are behind is unknown.`;
@@ -58,7 +58,7 @@ function linkTable(links) {
     columns: [
       { head: "Link", cell: (link) => h("a", { class: "strong", href: linkHref(link.name) }, `${link.source} → ${link.target}`) },
       { head: "State", cell: (link) => f.pill(link.state, problemsOf(link)) },
-      { head: "Behind", number: true, cell: (link) => f.or(link.lag.seconds, f.seconds) },
+      { head: "Behind", number: true, cell: (link) => f.or(f.behind(link.lag), f.seconds) },
       { head: "Records behind", number: true, cell: (link) => f.or(link.lag.records, f.count) },
       { head: "Rate", number: true, cell: (link) => f.or(link.rate.records, f.rate) },
       { head: "Bytes", number: true, cell: (link) => f.or(link.rate.bytes, f.bytesRate) },

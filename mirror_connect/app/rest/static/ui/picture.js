@@ -98,7 +98,7 @@ function edge(link, links, places, label) {
   const problems = link.problems.length + link.more_problems;
   const state = f.stateClass(link.state, problems);
   const [x, y] = at(label(link));
-  const lag = f.known(link.lag.seconds) ? `${f.seconds(link.lag.seconds)} behind` : "lag unknown";
+  const lag = f.known(f.behind(link.lag)) ? `${f.seconds(f.behind(link.lag))} behind` : "lag unknown";
   const speed = f.known(link.rate.bytes) ? f.bytesRate(link.rate.bytes) : "rate unknown";
   // Ends with what is seen, word by word: people may say that to open it.
   const spoken = `Link ${link.source} to ${link.target}: ${f.stateText(link.state)}, ${f.plural(problems, "problem")}, ${lag} ${speed}`;
