@@ -144,13 +144,16 @@ class LogEnds:
             stale = [
                 each
                 for each in ends[begin : begin + AT_ONCE]
-                if each.told_at < before and (each.queue is None or each.queue.answered_at < before)
+                if not each.is_known
+                or (each.told_at < before and (each.queue is None or each.queue.answered_at < before))
             ]
             for each in stale:
-                if each.is_known and each.known_at < now - UNKNOWN_AFTER_S:
-                    each.is_known = False
+                known_at = each.known_at
+                # Known again: a broker that was silent may answer that nothing has changed.
+                if each.is_known != (each.end != UNKNOWN and known_at >= now - UNKNOWN_AFTER_S):
+                    each.is_known = not each.is_known
                     self.changed[each.key] = None
-                leader = self._cluster.leader(*each.key) if each.asked_at < before else None
+                leader = self._cluster.leader(*each.key) if max(each.asked_at, known_at) < before else None
                 if leader is not None:
                     wanted.setdefault(leader.node_id, []).append(each)
             yield

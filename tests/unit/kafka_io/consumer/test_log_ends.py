@@ -149,6 +149,21 @@ async def test_looking_at_ten_thousand_of_a_dead_source_does_not_block_the_loop(
     assert sorted(times)[len(times) // 2] < 0.002
 
 
+async def test_it_is_known_again_when_a_broker_that_was_silent_answers_that_nothing_changed(
+    ends: LogEnds, brokers: Brokers
+) -> None:
+    end, queue = ends.of(P), FetchQueue(1, Lane.BUSY)
+    now = time.monotonic()
+    end.told(7, 7, now)
+    end.queue, queue.answered_at, brokers.away = queue, now, True
+    await asked(ends, now + UNKNOWN_AFTER_S + 1)
+    assert not end.is_known
+    ends.changed.clear()
+    queue.answered_at = now + UNKNOWN_AFTER_S + 2
+    await asked(ends, now + UNKNOWN_AFTER_S + 2.1)
+    assert (end.is_known, end.end, list(ends.changed)) == (True, 7, [P])
+
+
 async def test_it_is_remembered_when_all_was_fetched(ends: LogEnds) -> None:
     end = ends.of(P)
     now = time.monotonic()
