@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -189,6 +190,27 @@ async def test_a_stopped_connector_keeps_its_counts(world: World) -> None:
     assert world.metrics.connector("c").partitions[TopicPartition("orders", 0)].growth.records == 10
     view = (await world.links.all())[0]
     assert (view.state, view.partitions) == ("STOPPED", 0)
+
+
+class Text(str):
+    """Knows how often it was written in small letters."""
+
+    __slots__ = ()
+    times = 0
+
+    def lower(self) -> str:
+        type(self).times += 1
+        return super().lower()
+
+
+async def test_a_long_search_costs_no_more_for_many_groups(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [each for link in world.links.present() for each in link.members]
+    groups = tuple(f"group-{number}" for number in range(500))
+    many = [dataclasses.replace(each, assigned=dataclasses.replace(each.assigned, groups=groups)) for each in members]
+    link = dataclasses.replace(world.links.present()[0], members=tuple(many))
+    monkeypatch.setattr(world.links, "present", lambda: [link])
+    assert (await world.links.groups(LINK, search=Text("GROUP-49"), limit=2))[0] == 11
+    assert Text.times == 1
 
 
 async def test_a_history_has_rates_of_its_steps_and_unknown_where_nothing_was_told(world: World) -> None:
