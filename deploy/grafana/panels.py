@@ -127,13 +127,17 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
                 [(f"sort_desc(time() - mirror_connect_problem_start_timestamp_seconds{OF})", "")],
                 "s",
                 "table",
-                12,
+                24,
                 meaning="The value is for how long. docs/troubles.md says what to do.",
             ),
             Panel(
                 "States of tasks",
                 [(f"sum by (state) (mirror_connect_task_state{OF})", "{{state}}")],
-                width=6,
+            ),
+            Panel(
+                "Restarts of tasks within 5 minutes",
+                [(f"sum by (connector) (increase(mirror_connect_task_restarts_total{OF}[5m]))", "{{connector}}")],
+                meaning="Without the planned ends of epochs.",
             ),
             Panel(
                 "Age of the last offset commit",
@@ -144,7 +148,6 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
                     )
                 ],
                 "s",
-                width=6,
                 meaning="A crash repeats about so much.",
             ),
         ),

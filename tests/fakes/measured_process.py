@@ -97,6 +97,7 @@ def measures(rows: Sequence[PartitionMeasures], at_ms: int = NOW_MS) -> TaskMeas
         sampled=(1_000, 3_000),
         requests=REQUESTS,
         connections=(3, 2),
+        lease_ms=7_400,
         buffered_bytes=1 << 20,
         buffer_bytes=8 << 20,
         commits=7,
@@ -113,9 +114,11 @@ def checkpoint_measures(latency: Window | None = CHECKPOINT_LATENCY) -> TaskMeas
     return replace(produce, groups=(GroupMeasures("readers", NOW_MS - 300, NOW_MS - 200, partitions),))
 
 
-def report(told: TaskMeasures | None, problems: Sequence[Problem] = (), attempt: str = "1") -> TaskReport:
-    """A report of a running task."""
-    return TaskReport(attempt, 1, RUNNING, problems=tuple(problems), settled=False, measures=told)
+def report(
+    told: TaskMeasures | None, problems: Sequence[Problem] = (), attempt: str = "1", state: str = RUNNING
+) -> TaskReport:
+    """A report of a task."""
+    return TaskReport(attempt, 1, state, problems=tuple(problems), settled=False, measures=told)
 
 
 def problem(subject: str = "source partition orders-0") -> Problem:

@@ -101,15 +101,19 @@ class OwnReading:
             if task.heard_ms is not None and connector.tasks.get(number) == "RUNNING"
         ]
         yield _samples(own.TASK_SILENT, [(labels, max(0.0, silent)) for labels, silent in heard])
-        yield _samples(
-            own.TASK_STARTS,
-            [((*_of(connector), str(number)), task.attempts) for _, connector, number, task in self._tasks()],
-        )
+        told = [((*_of(connector), str(number)), task) for _, connector, number, task in self._tasks()]
+        yield _samples(own.TASK_STARTS, [(labels, task.attempts) for labels, task in told])
+        yield _samples(own.TASK_EPOCHS, [(labels, task.epochs) for labels, task in told])
+        yield _samples(own.TASK_RESTARTS, [(labels, task.restarts) for labels, task in told])
         known = [
             ((*_of(connector), str(number)), worker, task)
             for worker, connector, number, task in self._tasks()
             if task.measures(worker.now)
         ]
+        yield _samples(
+            own.TASK_LEASE,
+            [(labels, task.told.lease_ms / 1000) for labels, _, task in known if task.told.lease_ms is not None],
+        )
         yield _samples(
             own.POSITION_AGE,
             [

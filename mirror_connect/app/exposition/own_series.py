@@ -37,6 +37,10 @@ LEADS: Final = _series(
     "worker_leads", _GAUGE, ("flow",), "",
     "1 if this worker runs the connectors, 0 if another worker of its group does.",
 )  # fmt: skip
+LEASE: Final = _series(
+    "worker_lease_seconds", _GAUGE, ("flow",), "seconds",
+    "For how long the worker may still let its tasks write without another heartbeat.",
+)  # fmt: skip
 UP: Final = _series("spark_up", _GAUGE, (), "", "1 if Spark runs, 0 if it starts or has ended.")
 SLOTS: Final = _series("spark_slots", _GAUGE, (), "", "How many tasks Spark can run at a time.")
 SLOTS_WANTED: Final = _series("spark_slots_wanted", _GAUGE, (), "", "How many slots the tasks of this worker need.")
@@ -61,15 +65,21 @@ TASK_SILENT: Final = _series(
 )  # fmt: skip
 TASK_STARTS: Final = _series(
     "task_attempts_total", _COUNTER, _TASK, "",
-    "Processes and epochs that have run the task. It grows every 15 minutes, and with each restart.",
+    "Processes and epochs that have run the task: one, and one more for each epoch and each restart.",
 )  # fmt: skip
-LEASE: Final = _series(
-    "task_lease_seconds",
-    _GAUGE,
-    ("flow",),
-    "seconds",
-    "For how long the tasks may still write without another heartbeat.",
-)
+TASK_EPOCHS: Final = _series(
+    "task_epochs_total", _COUNTER, _TASK, "",
+    "Epochs of the task that ended as planned, about every 15 minutes, before it went on in the next one.",
+)  # fmt: skip
+TASK_RESTARTS: Final = _series(
+    "task_restarts_total", _COUNTER, _TASK, "",
+    "Restarts of the task that no epoch planned: a process died or was killed, or it had failed, or REST restarted, "
+    "resumed or reconfigured it.",
+)  # fmt: skip
+TASK_LEASE: Final = _series(
+    "task_lease_seconds", _GAUGE, _TASK, "seconds",
+    "For how long the task could still write, when it last reported. Each answer of the worker renews it.",
+)  # fmt: skip
 POSITION_AGE: Final = _series(
     "source_offset_age_seconds", _GAUGE, _TASK, "seconds",
     "Age of the last commit of source offsets. A crash repeats about so much.",

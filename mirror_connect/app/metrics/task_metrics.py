@@ -20,25 +20,30 @@ class TaskMetrics:
 
     `attempt`: the process that has reported last. `heard`: when its event loop was last known to answer; `heard_ms`: when
     the report came. `told`: its last measures, without rows. `counted`: (records, bytes) of each partition by this attempt.
-    `attempts`: how many processes and epochs have reported. `skipped`: records that all of them have given up.
+    `attempts`: how many processes and epochs have reported. `epochs`, `restarts`: how many of them came after the planned
+    end of an epoch, and after any other end. `skipped`: records that all of them have given up.
     """
 
     __slots__ = (
+        "_epoch_ended",
         "_former",
         "_skipped_before",
         "attempt",
         "attempts",
         "counted",
+        "epochs",
         "heard",
         "heard_ms",
         "problems",
+        "restarts",
         "skipped",
         "told",
     )
 
     def __init__(self) -> None:
         self.attempt = ""
-        self.attempts = 0
+        self.attempts = self.epochs = self.restarts = 0
+        self._epoch_ended = False
         self.skipped = 0
         self._skipped_before = 0
         self.heard = -math.inf
@@ -56,14 +61,21 @@ class TaskMetrics:
         """Whether what it has measured is known. What has not changed is not told again, as long as it reports."""
         return self.told is not NOTHING and self.is_heard(now)
 
-    def hear(self, attempt: str, heard: float, now_ms: int, skipped: int = 0) -> None:
-        """A report of this attempt, which comes before its measures are taken. `skipped`: records, within the attempt."""
+    def hear(self, attempt: str, heard: float, now_ms: int, skipped: int = 0, *, epoch_ended: bool = False) -> None:
+        """A report of this attempt, which comes before its measures are taken. `skipped`: records, within the attempt.
+
+        `epoch_ended`: it is the attempt's last one, and the next attempt begins as planned.
+        """
         if attempt != self.attempt:
+            if self.attempts:
+                self.epochs += self._epoch_ended
+                self.restarts += not self._epoch_ended
             self.attempts += 1
             self._skipped_before = self.skipped
             self._former, self.told = both(self._former, self.told), NOTHING
             self.attempt = attempt
             self.counted.clear()
+        self._epoch_ended = epoch_ended
         self.heard, self.heard_ms = heard, now_ms
         self.skipped = max(self.skipped, self._skipped_before + skipped)
 

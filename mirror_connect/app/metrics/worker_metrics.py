@@ -10,7 +10,16 @@ from typing import Final
 from mirror_connect.app.metrics.connector_metrics import ConnectorMetrics
 from mirror_connect.app.metrics.link_history import LinkHistory
 from mirror_connect.connectors.problems import Problem
-from mirror_connect.connectors.task_protocol import ABANDONED, FAILED, FENCED, FINISHED, RUNNING, TaskId, TaskReport
+from mirror_connect.connectors.task_protocol import (
+    ABANDONED,
+    EPOCH_ENDED,
+    FAILED,
+    FENCED,
+    FINISHED,
+    RUNNING,
+    TaskId,
+    TaskReport,
+)
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +78,13 @@ class WorkerMetrics:
         connector = self.connector(task.connector)
         of_task = connector.task(task.task)
         # A thread goes on to report while the task's loop hangs.
-        of_task.hear(report.attempt, now - report.loop_silent_s, now_ms, report.counters.get("skipped", 0))
+        of_task.hear(
+            report.attempt,
+            now - report.loop_silent_s,
+            now_ms,
+            report.counters.get("skipped", 0),
+            epoch_ended=report.state == EPOCH_ENDED,
+        )
         if report.measures is not None:
             connector.take(task.task, report.measures, now)
         if report.state == RUNNING:

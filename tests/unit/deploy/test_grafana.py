@@ -44,6 +44,8 @@ def test_every_own_series_that_a_person_would_look_for_is_drawn() -> None:
         "mirror_connect_task_silent_seconds",
         "mirror_connect_task_attempts_total",
         "mirror_connect_task_lease_seconds",
+        "mirror_connect_worker_lease_seconds",
+        "mirror_connect_task_epochs_total",
         "mirror_connect_offset_commits_total",
         "mirror_connect_offset_commit_failures_total",
         "mirror_connect_batch_bytes_total",

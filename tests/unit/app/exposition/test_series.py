@@ -10,7 +10,7 @@ import pytest
 from mirror_connect.app.exposition.exposition import ExpositionSettings, pieces_of
 from mirror_connect.app.exposition.page import AT_ONCE, Format
 from mirror_connect.app.exposition.partition_rows import Detail
-from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.connectors.task_protocol import EPOCH_ENDED, FAILED, FINISHED, RUNNING, TaskId
 from tests.fakes.measured_process import (
     CHECKPOINTS,
     LINK,
@@ -88,6 +88,33 @@ def test_counters_go_on_in_the_next_attempt() -> None:
     assert list(samples(text, "mirror_connect_records_total").values()) == [130]
     assert list(samples(text, "mirror_connect_task_attempts_total").values()) == [2]
     assert list(samples(text, "mirror_connect_replication_latency_seconds_count").values()) == [130]
+
+
+def test_restarts_are_counted_apart_from_epochs() -> None:
+    told = linked(row("orders", 0))
+    ends = [EPOCH_ENDED, EPOCH_ENDED, RUNNING, FAILED, FINISHED]
+    for attempt, state in enumerate(ends, 1):
+        told.metrics.take(TaskId(LINK, 0), report(None, attempt=str(attempt), state=state), ())
+        # The last report may come again, with the same attempt.
+        told.metrics.take(TaskId(LINK, 0), report(None, attempt=str(attempt), state=state), ())
+    told.metrics.take(TaskId(LINK, 0), report(None, attempt="last"), ())
+    text = told.text()
+    names = ("attempts", "epochs", "restarts")
+    found = [list(samples(text, f"mirror_connect_task_{name}_total").values()) for name in names]
+    assert found == [[6], [2], [3]]
+
+
+def test_a_task_that_was_never_restarted_has_restarts_of_0() -> None:
+    assert set(samples(whole().text(), "mirror_connect_task_restarts_total").values()) == {0}
+
+
+def test_the_lease_is_that_of_each_task_and_absent_where_a_task_told_none() -> None:
+    told = Told()
+    told.source([[row("orders", 0)], [row("orders", 1)]])
+    second = replace(measures([], NOW_MS + 500), lease_ms=None)
+    told.metrics.take(TaskId(LINK, 1), report(second), ())
+    assert samples(told.text(), "mirror_connect_task_lease_seconds") == {f'{{{OF_LINK},task="0"}}': 7.4}
+    assert samples(told.text(), "mirror_connect_worker_lease_seconds") == {'{flow=""}': 7.5}
 
 
 def test_one_series_tells_each_problem_since_when() -> None:
