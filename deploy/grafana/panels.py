@@ -153,6 +153,34 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
         ),
     ),
     (
+        "Sampling verification (verify.follow.enabled)",
+        (
+            Panel(
+                "Copied records that are verified",
+                [
+                    (
+                        f"sum by (connector) (mirror_connect_verify_{how}_records_total{OF}) / "
+                        f"sum by (connector) (mirror_connect_verify_copied_records_total{OF})",
+                        f"{{{{connector}}}} {how}",
+                    )
+                    for how in ("compared", "counted")
+                ],
+                "percentunit",
+                meaning="Compared with their source, or counted only. A gap: not verified.",
+            ),
+            Panel(
+                "Records with a fault",
+                [(f"sum by (connector, kind) (mirror_connect_verify_findings_total{OF})", "{{connector}} {{kind}}")],
+                meaning="Found since the worker process began. docs/verify.md has the kinds.",
+            ),
+            Panel(
+                "Age of the last result",
+                [(f"max by (connector) (mirror_connect_verify_result_age_seconds{OF})", "{{connector}}")],
+                "s",
+            ),
+        ),
+    ),
+    (
         "Groups: if they failed over now",
         (
             Panel(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.verify.findings import Fault
+from mirror_connect.verify.findings import Fault, Kind
 from mirror_connect.verify.sampled_partition import SampledPartition
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
@@ -46,6 +46,12 @@ class SamplingReport:
         return sum(each.tally.findings.faults(strict=self.strict) for _, each in self.partitions.values())
 
     @property
+    def faults_by_kind(self) -> dict[str, int]:
+        """Records of each kind of fault, also of those that were not found."""
+        found = [each.tally.findings.counts for _, each in self.partitions.values()]
+        return {str(kind): sum(counts[kind] for counts in found) for kind in Kind}
+
+    @property
     def outcome(self) -> int:
         """The exit code: EQUAL, DIFFERENT or NOT_COMPARED. It is never EQUAL without a comparison."""
         if self.faults:
@@ -61,6 +67,7 @@ class SamplingReport:
             "seconds": round(self.seconds, 3),
             "outcome": ("equal", "different", "not compared")[self.outcome],
             "faults": self.faults,
+            "faults_by_kind": self.faults_by_kind,
             "copied": self.copied,
             **{name: self.total(name) for name in ("compared", "counted", "passed", "gone", "unaccounted")},
             "records_equal": sum(each.tally.findings.equal for _, each in self.partitions.values()),

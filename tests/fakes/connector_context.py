@@ -9,18 +9,20 @@ from typing import Any
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.verified_records import VerifiedRecords
 
 
 class FakeContext(ConnectorContext):
     """`heard`: "started", ("failed", trace), ("problem", line), and the task configs of each request as a list.
 
-    `problems`: the newest, one by one.
+    `problems`: the newest, one by one. `verifications`: each result of sampling verification; None: it has ended.
     """
 
     def __init__(self, name: str = "c") -> None:
         super().__init__(name, self)
         self.heard: list[Any] = []
         self.problems: tuple[Problem, ...] = ()
+        self.verifications: list[VerifiedRecords | None] = []
 
     @property
     def tasks(self) -> list[Mapping[str, str]]:
@@ -39,6 +41,9 @@ class FakeContext(ConnectorContext):
 
     def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None:
         self.problems = tuple(problems)
+
+    def connector_verified(self, name: str, verified: VerifiedRecords | None) -> None:
+        self.verifications.append(verified)
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.heard.append(list(task_configs))

@@ -14,6 +14,7 @@ from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, 
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.verified_records import VerifiedRecords
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_admin import grow_topics
 from tests.fakes.connector_context import no_offsets
@@ -44,6 +45,7 @@ class Host:
         self.trouble = line
 
     def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None: ...
+    def connector_verified(self, name: str, verified: VerifiedRecords | None) -> None: ...
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.tasks = [task["task.assigned.partitions"] for task in task_configs]

@@ -22,6 +22,7 @@ from mirror_connect.app.exposition.partition_rows import PartitionRow
 from mirror_connect.app.metrics.group_metrics import GroupMetrics
 from mirror_connect.app.metrics.task_metrics import TaskMetrics
 from mirror_connect.connectors.task_measures import LATENCY_BUCKETS_MS, RequestMeasures, TaskMeasures
+from mirror_connect.connectors.verified_records import VerifiedRecords
 
 STATES: Final = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING")
 _BOUNDS_S: Final = tuple(bound / 1000 for bound in LATENCY_BUCKETS_MS)
@@ -47,6 +48,7 @@ class OwnReading:
         yield from self._of_partitions()
         yield from self._of_work()
         yield from self._of_groups()
+        yield from self._of_verification()
         yield from self._of_problems()
 
     def _of_process(self) -> Iterator[Series]:
@@ -195,6 +197,20 @@ class OwnReading:
         for series, value in _OF_GROUPS:
             yield _samples(series, [(of, known) for of, each in groups if (known := value(each)) is not None])
 
+    def _of_verification(self) -> Iterator[Samples]:
+        found = [
+            (_of(connector), connector.metrics.verification.total, worker.now - told)
+            for worker, connector in self._connectors()
+            if connector.metrics is not None and (told := connector.metrics.verification.told) is not None
+        ]
+        for series, value in _OF_VERIFICATION:
+            yield _samples(series, [(of, value(verified)) for of, verified, _ in found])
+        yield _samples(
+            own.VERIFY_FINDINGS,
+            [((*of, kind), count) for of, verified, _ in found for kind, count in verified.findings.items()],
+        )
+        yield _samples(own.VERIFY_AGE, [(of, max(0.0, age)) for of, _, age in found])
+
     def _of_problems(self) -> Iterator[Samples]:
         counts: list[tuple[tuple[str, ...], float]] = []
         found: list[tuple[tuple[str, ...], float]] = []
@@ -257,6 +273,11 @@ _OF_REQUESTS: Final[tuple[tuple[OwnSeries, Callable[[RequestMeasures], float]], 
     (own.REQUEST_SENT, lambda each: each.sent),
     (own.REQUEST_RECEIVED, lambda each: each.received),
     (own.THROTTLED, lambda each: each.throttled_ms / 1000),
+)
+_OF_VERIFICATION: Final[tuple[tuple[OwnSeries, Callable[[VerifiedRecords], float]], ...]] = (
+    (own.VERIFY_COPIED, lambda each: each.copied),
+    (own.VERIFY_COMPARED, lambda each: each.compared),
+    (own.VERIFY_COUNTED, lambda each: each.counted),
 )
 _OF_GROUPS: Final[tuple[tuple[OwnSeries, Callable[[GroupMetrics], float | None]], ...]] = (
     (own.READ_AGAIN, lambda each: each.read_again),

@@ -158,6 +158,27 @@ SYNCED: Final = _series(
     "When the group's offsets on the target were last found or made equal to the translated ones (Unix time).",
 )  # fmt: skip
 
+# --- sampling verification (verify.follow.enabled) -------------------------------------------------------------------
+VERIFY_COPIED: Final = _series(
+    "verify_copied_records_total", _COUNTER, _OF, "",
+    "Records copied since sampling verification began, by source offsets. Absent without verify.follow.enabled.",
+)  # fmt: skip
+VERIFY_COMPARED: Final = _series(
+    "verify_compared_records_total", _COUNTER, _OF, "", "Of these, records whose copy was compared with its source."
+)
+VERIFY_COUNTED: Final = _series(
+    "verify_counted_records_total", _COUNTER, _OF, "",
+    "Of these, records that were only counted: the samples around them prove that none is missing or doubled.",
+)  # fmt: skip
+VERIFY_FINDINGS: Final = _series(
+    "verify_findings_total", _COUNTER, (*_OF, "kind"), "",
+    "Records with a fault, by kind: missing, doubled, reordered, changed, foreign, unreadable.",
+)  # fmt: skip
+VERIFY_AGE: Final = _series(
+    "verify_result_age_seconds", _GAUGE, _OF, "seconds",
+    "For how long sampling verification has told no result. While it works it tells one every 10 to 20 s.",
+)  # fmt: skip
+
 # --- problems --------------------------------------------------------------------------------------------------------
 PROBLEMS: Final = _series(
     "problems", _GAUGE, _OF, "", "Present problems of a connector and its tasks, as the status shows them."

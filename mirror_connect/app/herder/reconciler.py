@@ -35,6 +35,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.connectors.verified_records import VerifiedRecords
 
 log = logging.getLogger(__name__)
 
@@ -330,6 +331,10 @@ class Reconciler:
     def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None:
         """See ConnectorEvents."""
         self._metrics.connector_problems(name, problems, secrets)
+
+    def connector_verified(self, name: str, verified: VerifiedRecords | None) -> None:
+        """See ConnectorEvents."""
+        self._metrics.connector_verified(name, verified)
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         """See ConnectorEvents."""

@@ -13,6 +13,7 @@ from mirror_connect.app.metrics.latencies import RecentLatencies
 from mirror_connect.app.metrics.partition_metrics import PartitionMetrics
 from mirror_connect.app.metrics.shown_problem import PresentProblems, ShownProblem
 from mirror_connect.app.metrics.task_metrics import NOTHING, TaskMetrics, added, both
+from mirror_connect.app.metrics.verification_metrics import VerificationMetrics
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import BUCKETS, PartitionMeasures, TaskMeasures
 
@@ -35,6 +36,7 @@ class ConnectorMetrics:
         self.latencies = RecentLatencies()
         self.latency_counts: tuple[int, ...] = _NO_COUNTS
         self.problems = PresentProblems()
+        self.verification = VerificationMetrics()
         # What tasks have counted that are not there any more.
         self._former = NOTHING
         self._of_topics: dict[str, RecentLatencies] = {}

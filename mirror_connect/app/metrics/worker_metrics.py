@@ -20,6 +20,7 @@ from mirror_connect.connectors.task_protocol import (
     TaskId,
     TaskReport,
 )
+from mirror_connect.connectors.verified_records import VerifiedRecords
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +96,10 @@ class WorkerMetrics:
     def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Iterable[str]) -> None:
         """The present problems of a connector itself."""
         self.connector(name).problems.replace(problems, 0, secrets, self.now_ms())
+
+    def connector_verified(self, name: str, verified: VerifiedRecords | None) -> None:
+        """What sampling verification has counted of a connector's copy; None: it has ended."""
+        self.connector(name).verification.take(verified, self._clock())
 
     # --- what is forgotten ------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.secrets import redact
+from mirror_connect.connectors.verified_records import VerifiedRecords
 
 # Shows the present problems of one source in the connector's status; an empty list: they are resolved.
 ShowProblems = Callable[[Sequence[Problem]], None]
@@ -29,6 +30,9 @@ class ConnectorEvents(Protocol):
     def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None:
         """The same problems one by one, and the secrets that no text may show; the empty list: there are none any more."""
 
+    def connector_verified(self, name: str, verified: VerifiedRecords | None) -> None:
+        """What sampling verification has counted since the connector's start; None: it has ended."""
+
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         """The connector wants tasks with these configs from now on (raw, secrets unresolved)."""
 
@@ -44,6 +48,7 @@ class ConnectorContext:
         self.secrets: frozenset[str] = frozenset()
         self._events = events
         self._closed = False
+        self._verified = False
         # One entry for each source, in the order of their requests.
         self._problems: list[tuple[Problem, ...]] = []
 
@@ -56,6 +61,8 @@ class ConnectorContext:
         """Reports nothing from now on."""
         if not self._closed and any(self._problems):
             self._events.connector_problems(self.name, (), self.secrets)
+        if not self._closed and self._verified:
+            self._events.connector_verified(self.name, None)
         self._closed = True
 
     def started(self) -> None:
@@ -72,6 +79,12 @@ class ConnectorContext:
         """The connector wants tasks with these configs (raw, secrets unresolved)."""
         if not self._closed:
             self._events.task_configs_changed(self.name, task_configs)
+
+    def verified(self, records: VerifiedRecords) -> None:
+        """Sampling verification has counted so much since the connector's start."""
+        if not self._closed:
+            self._verified = True
+            self._events.connector_verified(self.name, records)
 
     def source_of_problems(self) -> ShowProblems:
         """A place in the connector's status for one source of problems; the status shows those of all sources."""

@@ -1,4 +1,6 @@
-"""Runs `verify --follow` as a process for source connectors that enable it; the log and the status show its findings.
+"""Runs `verify --follow` as a process for source connectors that enable it.
+
+The log, the status and the metrics show its findings.
 
 It is a process, because comparing would block the worker's loop, which keeps the lease. It does not use the tasks' reader,
 which could repeat its own mistakes (docs/decisions/0015).
@@ -23,6 +25,7 @@ from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.mirror_source import SAMPLING_CPU_SHARE
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.secrets import redact, secrets_of
+from mirror_connect.connectors.verified_records import VerifiedRecords
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +55,12 @@ class SamplingVerification:
         self._targets = targets
         self._offsets_of = offsets_of
         self._show_problems = context.source_of_problems()
+        self._show_verified = context.verified
         self._going: asyncio.Task[None] | None = None
         self._first_fault = ""
         # Of the present process, and of those before it.
         self._faults = self._former_faults = self._logged = 0
+        self._verified = self._formerly_verified = VerifiedRecords()
         self._absence = ""
         # The reason last logged why the copy is not verified; empty if it was verified since.
         self._logged_absence = ""
@@ -84,6 +89,7 @@ class SamplingVerification:
                 log.exception("Connector %s: a bug in its sampling verification", ConnectorName(self._name))
                 self._absence = f"{type(error).__name__}: {error}"
             self._former_faults, self._faults = self._former_faults + self._faults, 0
+            self._formerly_verified, self._verified = self._formerly_verified + self._verified, VerifiedRecords()
             failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
             self._log_absence()
             # The first end may have a passing cause; from the second on a person should know.
@@ -153,12 +159,16 @@ class SamplingVerification:
                 self._first_fault = self._first_fault or text
                 self._logged += 1
                 self._faults += not self._faults
+                # Shown with the next progress, which counts it as well. Should there be none, the next process shows it.
+                self._verified += VerifiedRecords(findings={event["kind"]: event["records"]})
                 if self._logged <= FAULTS_LOGGED:
                     log.error("Connector %s: the copy differs from its source: %s", ConnectorName(self._name), text)
                 self._show()
             case "progress":
                 self._absence = self._logged_absence = ""
                 self._faults = event["faults"]
+                self._verified = self._verified.followed_by(_verified(event))
+                self._show_verified(self._formerly_verified + self._verified)
                 self._show()
                 if time.monotonic() - self._logged_progress >= PROGRESS_S:
                     self._logged_progress = time.monotonic()
@@ -189,6 +199,10 @@ class SamplingVerification:
 
     def _clean(self, text: str) -> str:
         return redact(text, set(secrets_of(self._config)))
+
+
+def _verified(event: Mapping[str, Any]) -> VerifiedRecords:
+    return VerifiedRecords(event["copied"], event["compared"], event["counted"], dict(event["faults_by_kind"]))
 
 
 def _line(message: Any) -> bytes:

@@ -68,6 +68,8 @@ def test_the_json_has_the_sums_and_names_the_sample() -> None:
     assert (shown["outcome"], shown["faults"], shown["compared"]) == ("different", 2, 5)
     assert (shown["since"], shown["sample"]) == ("2026-11-22T08:00:00.005Z", "random, seed 7")
     assert "partitions" not in shown
+    kinds = {"missing": 2, "doubled": 0, "reordered": 0, "changed": 0, "foreign": 0, "unreadable": 0}
+    assert shown["faults_by_kind"] == kinds
     assert report(whole=True).as_json(partitions=False)["sample"] == "everything"
 
 

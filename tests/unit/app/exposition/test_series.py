@@ -11,6 +11,7 @@ from mirror_connect.app.exposition.exposition import ExpositionSettings, pieces_
 from mirror_connect.app.exposition.page import AT_ONCE, Format
 from mirror_connect.app.exposition.partition_rows import Detail
 from mirror_connect.connectors.task_protocol import EPOCH_ENDED, FAILED, FINISHED, RUNNING, TaskId
+from mirror_connect.connectors.verified_records import VerifiedRecords
 from tests.fakes.measured_process import (
     CHECKPOINTS,
     LINK,
@@ -115,6 +116,44 @@ def test_the_lease_is_that_of_each_task_and_absent_where_a_task_told_none() -> N
     told.metrics.take(TaskId(LINK, 1), report(second), ())
     assert samples(told.text(), "mirror_connect_task_lease_seconds") == {f'{{{OF_LINK},task="0"}}': 7.4}
     assert samples(told.text(), "mirror_connect_worker_lease_seconds") == {'{flow=""}': 7.5}
+
+
+VERIFIED = VerifiedRecords(1_000, 50, 900, {"missing": 2, "changed": 0})
+
+
+def verify_series(told: Told) -> dict[str, float]:
+    return samples(told.text(), r"mirror_connect_verify_\w+")
+
+
+def test_verification_has_its_coverage_its_findings_by_kind_and_the_age_of_its_result() -> None:
+    told = whole()
+    told.metrics.connector_verified(LINK, VERIFIED)
+    told.clock.s += 4
+    assert verify_series(told) == {
+        f"mirror_connect_verify_copied_records_total{{{OF_LINK}}}": 1_000,
+        f"mirror_connect_verify_compared_records_total{{{OF_LINK}}}": 50,
+        f"mirror_connect_verify_counted_records_total{{{OF_LINK}}}": 900,
+        f'mirror_connect_verify_findings_total{{{OF_LINK},kind="missing"}}': 2,
+        f'mirror_connect_verify_findings_total{{{OF_LINK},kind="changed"}}': 0,
+        f"mirror_connect_verify_result_age_seconds{{{OF_LINK}}}": 4,
+    }
+
+
+def test_without_a_result_of_verification_there_is_no_series_of_it() -> None:
+    told = whole()
+    assert verify_series(told) == {}
+    told.metrics.connector_verified(LINK, VERIFIED)
+    told.metrics.connector_verified(LINK, None)
+    assert verify_series(told) == {}
+
+
+def test_counts_of_verification_go_on_in_the_next_start_of_the_connector() -> None:
+    told = whole()
+    for each in (VERIFIED, None, VerifiedRecords(10, 1, 9, {"missing": 1})):
+        told.metrics.connector_verified(LINK, each)
+    found = verify_series(told)
+    assert found[f"mirror_connect_verify_copied_records_total{{{OF_LINK}}}"] == 1_010
+    assert found[f'mirror_connect_verify_findings_total{{{OF_LINK},kind="missing"}}'] == 3
 
 
 def test_one_series_tells_each_problem_since_when() -> None:

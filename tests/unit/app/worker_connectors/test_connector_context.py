@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
+from mirror_connect.connectors.verified_records import VerifiedRecords
 from tests.fakes.connector_context import FakeContext
 
 
@@ -37,6 +38,21 @@ def test_secrets_are_hidden_in_errors_and_problems() -> None:
     context.raise_error("refused hunter2-hunter2")
     assert len(context.heard) == 2
     assert "hunter2" not in str(context.heard)
+
+
+def test_a_start_that_was_verified_tells_once_that_this_has_ended() -> None:
+    context = FakeContext()
+    context.verified(VerifiedRecords(5))
+    context.close()
+    context.close()
+    context.verified(VerifiedRecords(6))
+    assert context.verifications == [VerifiedRecords(5), None]
+
+
+def test_one_that_was_not_verified_tells_nothing_of_it() -> None:
+    context = FakeContext()
+    context.close()
+    assert context.verifications == []
 
 
 def test_nothing_of_a_closed_context_gets_through() -> None:

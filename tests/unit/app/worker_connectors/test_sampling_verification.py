@@ -18,6 +18,7 @@ from mirror_connect.app.worker_connectors import sampling_verification
 from mirror_connect.app.worker_connectors.sampling_verification import SamplingVerification
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.verified_records import VerifiedRecords
 from tests.fakes.connector_context import FakeContext
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
@@ -35,9 +36,15 @@ def hear():
     line = sys.stdin.readline()
     with open(heard, "a") as out: out.write(line)
     return line
+def fault(text, kind="missing", records=1): say(event="fault", text=text, kind=kind, records=records)
+def progress(faults=0, copied=100, compared=10, counted=80, **kinds):
+    say(event="progress", text="", faults=faults, copied=copied, compared=compared, counted=counted, faults_by_kind=kinds)
 with open(heard + ".pid", "w") as out: out.write(str(os.getpid()))
 hear()
 """
+PROGRESS = (
+    b'{"event": "progress", "text": "", "faults": 0, "copied": 9, "compared": 1, "counted": 8, "faults_by_kind": {}}'
+)
 STAYS = "\nwhile hear(): pass"
 
 
@@ -115,7 +122,7 @@ async def test_it_is_told_the_link_and_the_positions_of_the_connectors_present_a
 
 
 async def test_a_fault_is_a_line_of_the_status_and_progress_counts_them(world: World) -> None:
-    world.start('say(event="fault", text="orders-0: gone"); say(event="progress", faults=1200, text="")' + STAYS)
+    world.start('fault("orders-0: gone"); progress(faults=1200, missing=1200)' + STAYS)
     await world.until(lambda: len(world.lines) == 2)
     assert world.lines == [
         "1 record differs from the source; first: orders-0: gone",
@@ -124,13 +131,13 @@ async def test_a_fault_is_a_line_of_the_status_and_progress_counts_them(world: W
 
 
 async def test_all_is_well_is_no_line(world: World) -> None:
-    world.start('say(event="progress", faults=0, text=""); say(event="positions")' + STAYS)
+    world.start('progress(); say(event="positions")' + STAYS)
     await world.until(lambda: len(world.told()) == 2)
     assert world.lines == []
 
 
 async def test_a_process_that_ends_is_started_again_and_what_was_found_stays(world: World) -> None:
-    world.start('say(event="fault", text="orders-0: gone"); say(event="progress", faults=2, text="")')
+    world.start('fault("orders-0: gone"); progress(faults=2, missing=2)')
     await world.until(lambda: any(line.startswith("4 records") for line in world.lines))
     assert world.lines[-1].startswith("4 records differ from the source; first: orders-0: gone")
 
@@ -142,6 +149,41 @@ async def test_what_keeps_it_from_verifying_is_said_at_the_second_failure_withou
     await world.until(lambda: world.lines)
     assert world.lines == ["the copy is not being verified: login refused: [hidden]"]
     assert SECRET not in caplog.text
+
+
+async def test_each_progress_is_told_with_all_that_was_found(world: World) -> None:
+    world.start('progress(missing=0, changed=0); fault("x"); progress(1, 200, 20, 160, missing=1, changed=0)' + STAYS)
+    await world.until(lambda: len(world.host.verifications) == 2)
+    assert world.host.verifications == [
+        VerifiedRecords(100, 10, 80, {"missing": 0, "changed": 0}),
+        VerifiedRecords(200, 20, 160, {"missing": 1, "changed": 0}),
+    ]
+
+
+async def test_a_fault_alone_is_no_result_and_the_next_process_tells_of_it(world: World) -> None:
+    again = "import pathlib; second = pathlib.Path(heard + '.again')"
+    world.start(
+        f'{again}\nif not second.exists(): second.touch(); fault("x", "changed", 3); raise SystemExit\nprogress()'
+        + STAYS
+    )
+    await world.until(lambda: world.host.verifications)
+    assert world.host.verifications == [VerifiedRecords(100, 10, 80, {"changed": 3})]
+
+
+async def test_counts_never_go_back_when_the_link_does_and_add_up_over_processes(world: World) -> None:
+    world.start("progress(0, 100, 10, 80); progress(0, 90, 11, 80)")
+    await world.until(lambda: len(world.host.verifications) >= 3)
+    assert world.host.verifications[:3] == [
+        VerifiedRecords(100, 10, 80, {}),
+        VerifiedRecords(100, 11, 80, {}),
+        VerifiedRecords(200, 21, 160, {}),
+    ]
+
+
+async def test_without_progress_nothing_is_known(world: World) -> None:
+    world.start('say(event="failed", text="away")')
+    await world.until(lambda: world.lines)
+    assert world.host.verifications == []
 
 
 class Ending:
@@ -188,7 +230,7 @@ def begin_endings(monkeypatch: pytest.MonkeyPatch, *said: bytes) -> list[Ending]
 async def test_the_log_hears_once_why_it_does_not_verify_and_again_after_it_did(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = begin_endings(monkeypatch, b"", b"", b"", b'{"event": "progress", "faults": 0, "text": ""}')
+    made = begin_endings(monkeypatch, b"", b"", b"", PROGRESS)
     world.start("")
     await world.until(lambda: len(made) >= 8)
     assert sum("is not being verified: away" in record.getMessage() for record in caplog.records) == 2
