@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
@@ -156,7 +157,10 @@ class World:
         self.spark = SparkHost(
             {"spark.master": "local[2,4]"}, new_application=self._new_application, clock=lambda: self.now
         )
-        self.supervisor = Supervisor(self.spark, self.specs, lambda: self.lease, clock=lambda: self.now)
+        self.metrics = WorkerMetrics(lambda: self.now)
+        self.supervisor = Supervisor(
+            self.spark, self.specs, lambda: self.lease, clock=lambda: self.now, metrics=self.metrics
+        )
         self.supervisor.listen(self.events)
 
     async def start(self) -> None:

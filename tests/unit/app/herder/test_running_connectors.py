@@ -9,6 +9,7 @@ import pytest
 
 from mirror_connect.app.errors import StartFailed
 from mirror_connect.connectors.problems import Problem, ProblemCode
+from mirror_connect.connectors.verified_records import VerifiedRecords
 from tests.fakes.connect_worker import FakeConnectors, FakeWorker, eventually, source_config
 from tests.fakes.running_connector import (
     TASK_0,
@@ -94,3 +95,13 @@ async def test_a_trouble_is_shown_with_the_state_and_vanishes_with_its_end(worke
     report([])
     await eventually(lambda: trace() is None)
     assert set(worker.states("a")) == {"RUNNING"}
+
+
+async def test_what_verification_has_counted_is_known_until_the_connector_pauses(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.connectors.running["a"].context.verified(VerifiedRecords(copied=5))
+    told = worker.metrics.connector("a").verification
+    assert (told.told is not None, told.total.copied) == (True, 5)
+    await worker.herder.configs.pause("a")
+    await worker.state("a", "PAUSED", ["PAUSED"])
+    assert told.told is None

@@ -172,3 +172,27 @@ async def test_an_epoch_that_ends_leaves_the_task_running_and_its_process_alone(
     next_epoch = Process(world, process.run, pid=process.pid)
     assert await next_epoch.ask() is not None
     assert (world.events.of(A), world.application.killed) == (["RUNNING"], [])
+
+
+async def test_an_epoch_a_death_and_a_restart_by_request_are_counted_for_what_they_are(world: World) -> None:
+    def counted() -> tuple[int, int, int]:
+        told = world.metrics.connector(A.connector).task(A.task)
+        return told.attempts, told.epochs, told.restarts
+
+    world.supervisor.want({A: wanted("t-0")})
+    first = await world.running(A)
+    assert counted() == (1, 0, 0)
+    await first.say("EPOCH_ENDED")
+    second = Process(world, first.run, pid=first.pid)
+    await second.ask()
+    await second.say("RUNNING")
+    assert counted() == (2, 1, 0)
+    world.application.alive.discard(second.pid)
+    third = Process(world, first.run)
+    await third.ask()
+    await third.say("RUNNING")
+    assert counted() == (3, 1, 1)
+    world.supervisor.restart(A)
+    await third.say("FINISHED")
+    await world.running(A)
+    assert counted() == (4, 1, 2)
