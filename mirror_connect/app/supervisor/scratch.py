@@ -11,6 +11,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -26,14 +27,17 @@ class Scratch:
         unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED_PREFIX))
         self._lock = os.open(unlocked, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Who ends Spark and who sees it end may both remove it, in two threads: a second close would be of another's file.
+        self._removing = threading.Lock()
         self.path = unlocked.rename(unlocked.with_name(PREFIX + unlocked.name.removeprefix(_UNLOCKED_PREFIX)))
 
     def remove(self) -> None:
         """Removes it with all its files; a second call is harmless."""
         shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        with self._removing:
+            if self._lock >= 0:
+                os.close(self._lock)
+                self._lock = -1
 
 
 def remove_stale() -> None:

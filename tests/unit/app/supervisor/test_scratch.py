@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,22 @@ def test_what_only_looks_like_one_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "elsewhere")
     remove_stale()
     assert (tmp_path / "elsewhere").is_dir()
+
+
+def test_two_threads_that_remove_it_close_its_descriptor_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+    close = os.close
+
+    def slow_close(descriptor: int) -> None:
+        time.sleep(0.05)
+        closed.append(descriptor)
+        close(descriptor)
+
+    scratch = Scratch()
+    lock = scratch._lock
+    scratch.path.rmdir()  # rmtree closes descriptors of its own
+    monkeypatch.setattr("mirror_connect.app.supervisor.scratch.os.close", slow_close)
+    with ThreadPoolExecutor(2) as threads:
+        for each in [threads.submit(scratch.remove) for _ in range(2)]:
+            each.result()
+    assert closed.count(lock) == 1
