@@ -110,9 +110,9 @@ def acknowledged_before_the_new_epoch() -> Iterator[None]:
     """With a new epoch all goes again, but what had been acknowledged behind a missing head still counts as there."""
     restamp = TargetPartition.restamp
 
-    def keeping(self: TargetPartition, producer: ProducerIdAndEpoch) -> None:
+    def keeping(self: TargetPartition, producer: ProducerIdAndEpoch, *, fenced: bool) -> None:
         known = [sent.acked for sent in self.unacked]
-        restamp(self, producer)
+        restamp(self, producer, fenced=fenced)
         for sent, acked in zip(self.unacked, known, strict=True):
             sent.acked = acked
 

@@ -119,6 +119,17 @@ PLACES = Trouble(
 )
 
 
+def test_what_a_former_producer_id_has_sent_is_waited_for_where_nothing_fences_it() -> None:
+    """Found by chance: a sequence was refused, the task began anew with another id, and all was acknowledged then."""
+    incidents = (
+        Incident(0.0, "move", "task", "now", 4.0, 0, 1),
+        Incident(1.0, "late", "task", "now", 14.0, 0, 1),
+        Incident(1.0, "late", "task", "now", 14.0, 0, 1),
+        Incident(0.3, "epoch", "task", "now", 4.0, 0, 1),
+    )
+    without_rights(Schedule(incidents, (1.0,), 362))
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ class BatchProducer:
             target.next_sequence = known.next_sequence
             target.limit, target.largest = known.limit, known.largest
             target.may_land_until = known.may_land_until
+            target.may_land_unfenced_until = known.may_land_unfenced_until
         self._sender.partitions[key] = target
         if self._cluster.leader(topic, partition) is None:
             # Before its feed has something, as that would wait for it.

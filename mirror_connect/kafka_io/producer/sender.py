@@ -339,14 +339,15 @@ class Sender:
 
     async def _begin_anew(self) -> None:
         """Takes another epoch for all partitions, after all requests in flight are answered or lost (KIP-360)."""
+        former = self.producer
         try:
-            self.producer = await self._identity.take(self.producer)
+            self.producer = await self._identity.take(former)
         except (FencedError, NotAuthorized) as error:
             self.fail(error)
             return
         # Also refused partitions: they may continue later.
         for target in self.partitions.values():
-            target.restamp(self.producer)
+            target.restamp(self.producer, fenced=self.producer.producer_id == former.producer_id)
         self._halted = False
         for target in self.partitions.values():
             self._make_ready(target)

@@ -119,6 +119,7 @@ class TargetPartition:
     and nothing was acknowledged since; None: no try failed.
     `closing`: nothing more is taken from the feed; `given_up`: unacknowledged batches aren't sent again either.
     `may_land_until`: until then (loop time) the broker may still write a batch whose request was lost; 0: none was lost.
+    `may_land_unfenced_until`: the same of former producer ids, which nothing fences off; see `restamp`.
     """
 
     topic: str
@@ -146,6 +147,7 @@ class TargetPartition:
     problem: Problem | None = None
     failing_since: float | None = None
     may_land_until: float = 0.0
+    may_land_unfenced_until: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -248,8 +250,8 @@ class TargetPartition:
             self.problem, self.failing_since = None, None
             self._acknowledge()
             if not self.unacked and sent.sequence != NO_SEQUENCE and self.established:
-                # The broker has all batches, and drops repetitions that still arrive.
-                self.may_land_until = 0.0
+                # The broker has all batches, and drops repetitions that still arrive; not so those of another producer id.
+                self.may_land_until = self.may_land_unfenced_until
         else:
             self.recovering = True
         self._recover()
@@ -342,14 +344,19 @@ class TargetPartition:
         self.largest = largest if self.largest is None else min(self.largest, largest)
         self.limit = min(MERGE_LIMIT, self.largest)
 
-    def restamp(self, producer: ProducerIdAndEpoch) -> None:
+    def restamp(self, producer: ProducerIdAndEpoch, *, fenced: bool) -> None:
         """Begins again with another producer id or epoch, sequences from 0. No partition may have a batch on the wire.
+
+        `fenced`: the id is the same, so the next batch makes the broker refuse those of the former epoch. Without the right
+        to a transactional id each id is a new one, and the broker still writes what was sent with the former one.
 
         A batch whose answer was lost may be on the target already. Under the new epoch the broker does not recognise its
         repetition, and writes it twice: at least once holds, exactly once does not, as with Java's producer (KIP-360).
         """
         self.next_sequence = 0
         self.remembered_until = 0.0
+        if not fenced:
+            self.may_land_unfenced_until = self.may_land_until
         for sent in self.unacked:
             restamped = self._stamped(sent.batch, producer)
             sent.sequence, sent.payload = restamped.sequence, restamped.payload

@@ -200,12 +200,31 @@ def test_a_batch_acknowledged_behind_a_missing_one_counts_again_when_it_goes_aga
     head, behind = sent_by(target), sent_by(target)
     target.answered(behind, Outcome.WRITTEN, 2)
     target.answered(head, Outcome.RETRY)
-    target.restamp(ProducerIdAndEpoch(1, 1))
+    target.restamp(ProducerIdAndEpoch(1, 1), fenced=True)
     again = sent_by(target)
     assert again is head
     target.answered(again, Outcome.WRITTEN, 1)
     assert [first for first, _ in feed.acknowledged] == [0, 1]
     assert sent_by(target) is behind
+
+
+@pytest.mark.parametrize(
+    ("fenced", "until"),
+    [
+        pytest.param(True, 0.0, id="with_another_epoch"),
+        pytest.param(False, 30.0, id="with_another_producer_id_which_nothing_fences"),
+    ],
+)
+def test_a_lost_request_of_a_former_producer_lands_no_more_only_if_it_is_fenced(fenced: bool, until: float) -> None:
+    target = target_of(Row(*(batch(number, 1) for number in range(2))))
+    established(target)
+    lost = sent_by(target)
+    target.may_land_until = 30.0
+    target.answered(lost, Outcome.RETRY)
+    target.restamp(ProducerIdAndEpoch(1, 1) if fenced else ProducerIdAndEpoch(2, 0), fenced=fenced)
+    target.answered(sent_by(target), Outcome.WRITTEN, 0)
+    assert not target.unacked
+    assert target.may_land_until == until
 
 
 @pytest.mark.parametrize(
