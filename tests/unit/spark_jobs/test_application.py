@@ -42,7 +42,7 @@ def run(
             answer = next(answers, None)
             if answer is None:
                 raise _Over
-            return {"version": 1, "runs": answer}
+            return {"version": 1, "runs": answer, "log_levels": {"version": 0, "levels": {}}}
 
     class _Now:
         """A thread that is over as soon as it is started."""
