@@ -32,7 +32,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 ZSH: Final = """
 zmodload zsh/zpty
 zpty shell 'TERM=dumb zsh -f -i'
-zpty -w shell 'PROMPT=; autoload -Uz compinit; compinit -D -u; source '"$1"'; LISTMAX=0; stty rows 100; LINES=100; setopt no_beep; print READY'
+zpty -w shell 'PROMPT=; stty rows 100; LINES=100; LISTMAX=0; setopt no_beep'
+zpty -w shell 'autoload -Uz compinit; compinit -D -u; source '"$1"'; print READY'
 zpty -r shell seen '*READY*READY*'
 zpty -n -w shell "$2$3"$'\\t\\t'
 seen=
