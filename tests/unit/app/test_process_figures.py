@@ -19,15 +19,30 @@ sys.stdin.read()
 """
 
 
+# Not pytest's own process: other tests leave their workers below it until they all have ended.
+ROOT = """
+import subprocess, sys
+# An argument, by which it is taken for the daemon.
+command = [sys.executable, "-c", sys.argv[1], "mirror_connect.spark_jobs.daemon"]
+with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    print(child.stdout.readline().decode().strip(), flush=True)
+    sys.stdin.readline()
+print("ended", flush=True)
+sys.stdin.read()
+"""
+
+
 def test_the_time_of_a_process_that_has_ended_stays() -> None:
-    tree = ProcessTree()
-    name = ["mirror_connect.spark_jobs.daemon"]  # an argument, by which it is taken for the daemon
-    with subprocess.Popen([sys.executable, "-c", BUSY, *name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"done\n"
+    with subprocess.Popen([sys.executable, "-c", ROOT, BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as root:
+        assert root.stdin is not None
+        assert root.stdout is not None
+        tree = ProcessTree(root.pid)
+        assert root.stdout.readline() == b"done\n"
         during = tree.read()
-        child.communicate()
-    after = tree.read()
+        root.stdin.write(b"\n")
+        root.stdin.flush()
+        assert root.stdout.readline() == b"ended\n"
+        after = tree.read()
     assert during["tasks"].cpu_s >= 0.2
     assert during["tasks"].memory > 1 << 20
     assert after["tasks"].cpu_s == during["tasks"].cpu_s
