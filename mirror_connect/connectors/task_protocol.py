@@ -27,6 +27,9 @@ DEDICATED: Final = "dedicated MirrorMaker"
 MIRROR_MAKER_1: Final = "MirrorMaker 1"
 # Of TaskPartition.remote_partition.
 SAME: Final = -1
+# When a transaction of an exactly-once task ends: TaskSpec.transaction_boundary.
+POLL: Final = "poll"
+INTERVAL: Final = "interval"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,6 +93,8 @@ class TaskSpec:
     `offsets_topic` is empty for a task that reports its source offsets to the worker, which stores them.
     `program`: CONNECT, DEDICATED or MIRROR_MAKER_1; for the advice in problems, and for which of them count.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
+    `exactly_once`: records and their source offsets are written in transactions of `transactional_id`, which is not
+    empty then. `transaction_boundary`: POLL, or INTERVAL with `transaction_interval_ms`.
     """
 
     run_id: str
@@ -112,6 +117,9 @@ class TaskSpec:
     target_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
     target_consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
     program: str = CONNECT
+    exactly_once: bool = False
+    transaction_boundary: str = POLL
+    transaction_interval_ms: int = 0
 
     @property
     def reports_offsets(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.task_protocol import FINISHED, TaskPartition, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import FINISHED, INTERVAL, POLL, TaskPartition, TaskReport, TaskSpec
 from tests.fakes.source_spec import source_spec
 
 PROBLEM = Problem("t-0", ProblemCode.PARTITION_UNREADABLE, "t-0 can't be read", "NOT_LEADER", "wait", "NOT_LEADER", 1.5)
@@ -35,6 +36,13 @@ def test_a_spec_is_the_same_behind_the_wire() -> None:
     assigned = [TaskPartition("t", 3, "A.t"), TaskPartition("u", 3, "u", remote_partition=0)]
     spec = source_spec({"bootstrap.servers": "a"}, {"bootstrap.servers": "b"}, assigned)
     assert TaskSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_spec_copies_at_least_once_unless_it_says_otherwise() -> None:
+    spec = source_spec({}, {}, [])
+    assert (spec.exactly_once, spec.transaction_boundary) == (False, POLL)
+    asked = replace(spec, exactly_once=True, transaction_boundary=INTERVAL, transaction_interval_ms=1500)
+    assert TaskSpec.from_json(json.loads(json.dumps(asked.to_json()))) == asked
 
 
 def test_a_partition_keeps_its_number_unless_another_is_named() -> None:
