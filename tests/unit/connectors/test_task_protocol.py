@@ -39,7 +39,7 @@ def test_a_spec_is_the_same_behind_the_wire() -> None:
 
 
 def test_a_spec_copies_at_least_once_unless_it_says_otherwise() -> None:
-    spec = source_spec({}, {}, [])
+    spec = source_spec({"bootstrap.servers": "a"}, {"bootstrap.servers": "b"}, [])
     assert (spec.exactly_once, spec.transaction_boundary) == (False, POLL)
     asked = replace(spec, exactly_once=True, transaction_boundary=INTERVAL, transaction_interval_ms=1500)
     assert TaskSpec.from_json(json.loads(json.dumps(asked.to_json()))) == asked
