@@ -175,6 +175,13 @@ class NotLeader(Conflict):
         super().__init__(text)
 
 
+class WorkerUnreachable(ConnectError):
+    """A request for another worker got no answer. The first words are Connect's."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"IO Error trying to forward REST request: the worker at {url} {why}")
+
+
 class StaleConfiguration(Conflict):
     """An earlier request is still in progress. Clients repeat this one later."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +41,17 @@ class Membership(Protocol):
     @property
     def silence(self) -> Silence | None:
         """Since when and why the group's cluster does not answer; None while the group assignment is certain."""
+
+
+class LeaderClient(Protocol):
+    """Requests to the group's leader, for a worker that does not lead. They are signed with the session key."""
+
+    async def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
+        """`POST /connectors/X/tasks`. Returns when the leader has written them; to repeat it does no harm.
+
+        NotLeader: nobody leads now, or the leader has changed. WorkerUnreachable: it is unknown whether they are written.
+        BadRequest: the connector is stopped. ConnectorNotFound. Forbidden: another worker runs the connector.
+        """
 
 
 class Resolver(Protocol):
