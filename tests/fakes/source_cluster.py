@@ -164,7 +164,7 @@ class FakeSource:
         if self.session_error and request.session_epoch > 0:
             error, self.session_error = self.session_error, 0
             return FetchResponse(0, error, 0, [], 10)
-        if request.session_epoch == 0:
+        if request.session_epoch <= 0:
             self.sessions[node, purpose] = {}
         session = self.sessions[node, purpose]
         wanted_now = {(wanted.topic, wanted.partition): wanted for wanted in request.partitions}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
+from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.connectors.wording import counted
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 
@@ -16,12 +17,11 @@ class RemoteTopicEvents:
         self._others_reported = False
         self._losses_reported: set[str] = set()
 
-    def others_write(self, flow: PartitionFlow, offset: int, count: int) -> None:
+    def others_write(self, copied: TaskPartition, offset: int, count: int) -> None:
         """Reports another writer. If two connectors copy a topic to the same place, nothing else would show it."""
         if self._others_reported:
             return
         self._others_reported = True
-        copied = flow.partition
         event = Problem(
             copied.remote_topic,
             ProblemCode.OTHER_WRITER,

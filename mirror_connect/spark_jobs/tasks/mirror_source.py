@@ -44,6 +44,7 @@ from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.spark_jobs.copy.copy_measures import CopyMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.remote_gaps import RemoteGaps
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
 from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
 from mirror_connect.spark_jobs.copy.request_rows import RequestRows
@@ -130,6 +131,7 @@ class SourceTask:
             skips_oversize=settings.text(OVERSIZE_RECORDS) == SKIP,
         )
         self._remote_topics = RemoteTopicEvents(frame.problems, set_offsets)
+        self._remote_gaps = RemoteGaps(frame.target, self._remote_topics.others_write)
         self._unmeasured = False
         self._measures = CopyMeasures(
             self._flows,
@@ -187,6 +189,7 @@ class SourceTask:
             flow.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
         await self._stalled.close()
+        await self._remote_gaps.close()
         self._link.settled = self._producer.settled
         await self._frame.close(self._mapping, self._source_offsets, self._source)
 
@@ -358,7 +361,7 @@ class SourceTask:
     def _others_write(self, flow: PartitionFlow, offset: int, count: int) -> None:
         # MirrorMaker 1 copies several sources into one topic, and beside the topic's own producers.
         if self._spec.program != MIRROR_MAKER_1:
-            self._remote_topics.others_write(flow, offset, count)
+            self._remote_gaps.found(flow.partition, offset, count)
 
     def _topic_id(self, partition: TaskPartition) -> bytes | None:
         """The id of the topic whose records were acknowledged. It may be deleted by now."""

@@ -14,7 +14,7 @@ from mirror_connect.spark_jobs.tasks.advice import SET_OFFSETS
 
 
 class Flow:
-    def __init__(self, topic: str, partition: int = 0) -> None:
+    def __init__(self, topic: str, partition: int) -> None:
         self.partition = TaskPartition(topic, partition, f"A.{topic}")
 
 
@@ -34,7 +34,7 @@ def flow(topic: str, partition: int = 0) -> PartitionFlow:
 
 def test_somebody_else_who_writes_is_one_event_of_a_task(events: RemoteTopicEvents, found: list[Problem]) -> None:
     for topic in ("orders", "parcels"):
-        events.others_write(flow(topic, 3), 17, 2)
+        events.others_write(TaskPartition(topic, 3, f"A.{topic}"), 17, 2)
     (event,) = found
     assert (event.subject, event.code) == ("A.orders", ProblemCode.OTHER_WRITER)
     assert "2 records of partition 3 from offset 17 on did not come from this task" in event.line
