@@ -14,6 +14,8 @@ from typing import Final
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import RawConfig, RestartRequest, SessionKey
 from mirror_connect.app.storage.json_text import shown
+from mirror_connect.app.storage.partition_owners import PartitionOwners, first_owners
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class ConfigSnapshot:
     As in Kafka, `task_configs` also has configs of deleted tasks; `task_counts` is how many of them count.
     `generations` counts applied commits from 0; only exactly-once needs `fencing_counts` and `pending_fencing`.
     `applied_configs`: the connector config at the last commit of its task configs.
+    `offset`: of the last record; -1 before the first. `owners`: of the partitions of each connector, deleted ones too.
     """
 
     connectors: Mapping[str, RawConfig] = field(repr=False)
@@ -95,6 +98,8 @@ class ConfigSnapshot:
     pending_fencing: frozenset[str]
     applied_configs: Mapping[str, RawConfig] = field(repr=False)
     session_key: SessionKey | None
+    offset: int = field(default=-1, compare=False)
+    owners: Mapping[str, PartitionOwners] = field(default_factory=dict, repr=False)
 
     def contains(self, connector: str) -> bool:
         """Whether the connector exists."""
@@ -129,6 +134,8 @@ class ConfigView:
         self._pending_fencing: set[str] = set()
         self._applied: dict[str, RawConfig] = {}
         self._session_key: SessionKey | None = None
+        self._owners: dict[str, PartitionOwners] = {}
+        self._offset = -1
         self._snapshot: ConfigSnapshot | None = None
 
     def snapshot(self) -> ConfigSnapshot:
@@ -146,12 +153,18 @@ class ConfigView:
                 pending_fencing=frozenset(self._pending_fencing),
                 applied_configs=MappingProxyType(dict(self._applied)),
                 session_key=self._session_key,
+                offset=self._offset,
+                owners=MappingProxyType(dict(self._owners)),
             )
         return self._snapshot
 
-    def apply(self, key: bytes | None, value: bytes | None) -> Change | Skipped | None:
-        """Takes the next record; returns what it changed, or None for no change. Never raises."""
+    def apply(self, key: bytes | None, value: bytes | None, offset: int | None = None) -> Change | Skipped | None:
+        """Takes the next record; returns what it changed, or None for no change. Never raises.
+
+        `offset`: the record's; without it, the next one.
+        """
         self._snapshot = None
+        self._offset = self._offset + 1 if offset is None else offset
         text = (key or b"").decode(errors="replace")
         if text == records.SESSION_KEY:
             return self._session(value)
@@ -215,6 +228,7 @@ class ConfigView:
             # Always emptied: records of a later set must never complete an incomplete one.
             buffered.clear()
         self._task_counts[connector] = tasks
+        self._note_owners(connector)
         self._pending_fencing.add(connector)
         return TasksUpdated(connector)
 
@@ -247,6 +261,16 @@ class ConfigView:
         # The fencing count stays: producers of the old tasks may still live when the name is used again.
         for each in (self._connectors, self._task_counts, self._task_configs, self._uncommitted, self._applied):
             each.pop(connector, None)
+        self._owners[connector] = first_owners(self._offset)
+
+    def _note_owners(self, connector: str) -> None:
+        tasks = range(0 if connector in self._inconsistent else self._task_counts[connector])
+        configs = self._task_configs.get(connector, {})
+        texts = [configs.get(task, {}).get(ASSIGNED_PARTITIONS) or "" for task in tasks]
+        known = self._owners.get(connector)
+        self._owners[connector] = (
+            first_owners(self._offset, texts) if known is None else known.following(self._offset, texts)
+        )
 
 
 # In Kafka's order: the first matching prefix counts.

@@ -129,7 +129,7 @@ class ConfigStore:
             await self._log.read_to_end()
 
     def _receive(self, record: LogRecord) -> None:
-        change = self._view.apply(record.key, record.value)
+        change = self._view.apply(record.key, record.value, record.offset)
         if isinstance(change, Skipped):
             log.error(skipped_line(self._log, record, change.reason))
             return
