@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from mirror_connect.app.herder import interfaces
+from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.topic_log import TopicLog
 from mirror_connect.app.worker_connectors.offset_stores import Stores
 from mirror_connect.connectors.task_protocol import TaskId
-
-
-class Membership(interfaces.Membership, Protocol):
-    """The worker's place among others, and its tasks' lease."""
-
-    def leads_for(self) -> float:
-        """Seconds for which this worker surely leads, so it and its tasks may write; 0 if it does not."""
 
 
 class Backing(Protocol):

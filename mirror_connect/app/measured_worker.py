@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from mirror_connect.app.backing import Membership
 from mirror_connect.app.exposition.measured import LEGACY, NEW, SOURCE, MeasuredConnector, MeasuredWorker
+from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.herder.lifecycle import State
 from mirror_connect.app.herder.link_reads import LinkReads
 from mirror_connect.app.herder.links import Link, Member

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.herder import Herder
-from mirror_connect.app.herder.interfaces import Silence
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence, sole_assignment
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
@@ -53,6 +53,31 @@ class FakeMembership:
     leader_url: str | None = "http://worker-1:8083/"
     generation: int = 1
     silence: Silence | None = None
+    lease_s: float = 8.0
+    work: GroupWork | None = None
+    # What the group has assigned; None: all that is wanted to the leader, nothing to anybody else.
+    assigned: GroupAssignment | None = None
+    rejoins: int = 0
+
+    @property
+    def assignment(self) -> GroupAssignment:
+        if self.assigned is not None:
+            return self.assigned
+        if self.is_leader:
+            return sole_assignment(self.generation, self.leader_url, self.work)
+        return GroupAssignment(self.generation, leader_url=self.leader_url) if self.leader_url else OUTSIDE
+
+    def share(self, work: GroupWork) -> None:
+        self.work = work
+
+    def rejoin(self) -> None:
+        self.rejoins += 1
+
+    def runs_for(self) -> float:
+        return self.lease_s if self.assignment is not OUTSIDE else 0.0
+
+    def leads_for(self) -> float:
+        return self.lease_s if self.is_leader else 0.0
 
 
 class FakeResolver:

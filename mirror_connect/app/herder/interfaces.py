@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext, WorkerConnector
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.task_protocol import TaskId
+
+NO_GENERATION: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,101 @@ class Silence:
         return f"This worker has had no contact with its own cluster since {utc(self.since)}: {self.why}"
 
 
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of the group, and what the leader has assigned to it.
+
+    `confirmed`: by connector, up to which offset of the config topic the member had confirmed it when it last joined.
+    """
+
+    url: str
+    worker_id: str
+    connectors: frozenset[str] = frozenset()
+    tasks: frozenset[TaskId] = frozenset()
+    confirmed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LostMember:
+    """A former member, and what it may have run. `lost_at`: not before it was lost, by this worker's boot_clock."""
+
+    worker_id: str
+    tasks: frozenset[TaskId]
+    confirmed: Mapping[str, int]
+    lost_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAssignment:
+    """This worker's place in the group and what it runs. Outside the group: generation -1, no leader, nothing to run.
+
+    `workers`: all members, this one too. `lost`: members that were lost some minutes ago or later. `config_offset`: the
+    record of the config topic by which the leader has decided; a worker reads so far before it acts.
+    """
+
+    generation: int = NO_GENERATION
+    leader: bool = False
+    leader_url: str | None = None
+    connectors: frozenset[str] = frozenset()
+    tasks: frozenset[TaskId] = frozenset()
+    workers: tuple[GroupMember, ...] = ()
+    lost: tuple[LostMember, ...] = ()
+    config_offset: int = -1
+
+
+OUTSIDE: Final = GroupAssignment()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedWork:
+    """What the config topic asks for, read up to `offset`: connectors to assign, with the number of their tasks."""
+
+    connectors: Mapping[str, int]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a worker runs, or has not surely ended yet.
+
+    `confirmed`: by connector, the offset of the config topic up to which this worker's tasks of the connector have released
+    every partition that their configs do not give them.
+    """
+
+    connectors: frozenset[str] = frozenset()
+    tasks: frozenset[TaskId] = frozenset()
+    confirmed: Mapping[str, int] = field(default_factory=dict)
+
+
+class GroupWork(Protocol):
+    """What the membership asks of the herder. Both are called on the loop, often, and answer at once."""
+
+    def wanted(self) -> WantedWork:
+        """What should run, as this worker has read the config topic. Only the leader's counts."""
+
+    def claims(self) -> Claims:
+        """What this worker runs. Nobody else gets any of it. All of it must be part of an assignment that it had."""
+
+
+def sole_assignment(generation: int, url: str | None, work: GroupWork | None) -> GroupAssignment:
+    """The assignment of a leader without other members: all of `work`."""
+    if work is None:
+        return GroupAssignment(generation, True, url)
+    wanted = work.wanted()
+    tasks = frozenset(TaskId(name, number) for name, count in wanted.connectors.items() for number in range(count))
+    return GroupAssignment(generation, True, url, frozenset(wanted.connectors), tasks, config_offset=wanted.offset)
+
+
 class Membership(Protocol):
     """The worker's place in its group. Its owner calls `Herder.membership_changed` whenever that changes."""
 
     @property
+    def assignment(self) -> GroupAssignment:
+        """The place and what to run; OUTSIDE while that is not certain."""
+
+    @property
     def is_leader(self) -> bool:
-        """Whether this worker runs everything and writes, for certain, now."""
+        """Whether this worker leads, for certain, now: it decides what runs where, and writes the config topic."""
 
     @property
     def leader_url(self) -> str | None:
@@ -41,6 +132,21 @@ class Membership(Protocol):
     @property
     def silence(self) -> Silence | None:
         """Since when and why the group's cluster does not answer; None while the group assignment is certain."""
+
+    def share(self, work: GroupWork) -> None:
+        """From now on the members share `work`. Before it, and without it, the leader runs everything."""
+
+    def rejoin(self) -> None:
+        """Call this when `work` has changed: what the leader wants, what a member claims no more or has confirmed.
+
+        The group then assigns anew. Several calls in a short time are one.
+        """
+
+    def runs_for(self) -> float:
+        """Seconds for which this worker surely runs its assignment, so that its tasks may write; 0 if it does not."""
+
+    def leads_for(self) -> float:
+        """Seconds for which this worker surely leads, so that it may write the config topic; 0 if it does not."""
 
 
 class LeaderClient(Protocol):

@@ -18,10 +18,9 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mirror_connect.app.herder.interfaces import Silence
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
@@ -47,20 +46,7 @@ _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
 # How long after the end of a dead member's session a broker may still keep others out.
 _SESSION_END_SECONDS: Final = 3.0
-_NO_GENERATION: Final = -1
 _TOPICS_SHOWN: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class GroupAssignment:
-    """This worker's place in the group. Outside the group: generation -1, no leader."""
-
-    generation: int = _NO_GENERATION
-    leader: bool = False
-    leader_url: str | None = None
-
-
-OUTSIDE: Final = GroupAssignment()
 
 
 class GroupSteps(Protocol):
@@ -121,6 +107,7 @@ class Membership:
         self._lease_timer: asyncio.TimerHandle | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._refusal: GroupRefusedError | NotAuthorized | None = None
+        self._work: GroupWork | None = None
 
     @classmethod
     def of(
@@ -196,6 +183,17 @@ class Membership:
         The assignment alone says too little: a former leader has a certain one again before its tasks have ended.
         """
         return self.lease_remaining() if self._place.leader else 0.0
+
+    def runs_for(self) -> float:
+        """See interfaces.Membership. As the leader runs everything: the same as `leads_for`."""
+        return self.leads_for()
+
+    def share(self, work: GroupWork) -> None:
+        """See interfaces.Membership."""
+        self._work = work
+
+    def rejoin(self) -> None:
+        """See interfaces.Membership."""
 
     async def join(self, timeout: float = 60.0) -> None:
         """Joins the group and stays in it. Call it before any write.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mirror_connect.app.herder.interfaces import Silence
+from mirror_connect.app.herder.interfaces import GroupAssignment, GroupWork, Silence, sole_assignment
 from mirror_connect.app.standalone.file_log import OffsetFileLog
 from mirror_connect.app.standalone.memory_log import MemoryLog
 from mirror_connect.app.storage.offsets import OffsetStore
@@ -23,7 +23,7 @@ LEASE_S: Final = 5.0
 
 
 class SoleMembership:
-    """The place of a worker that is alone: it leads from the beginning (backing.Membership).
+    """The place of a worker that is alone: it leads from the beginning (interfaces.Membership).
 
     `after_a_kill`: tasks of a killed worker may still have its lease, so this one's have theirs after it.
     """
@@ -32,6 +32,12 @@ class SoleMembership:
         self._url = url
         self._clock = clock
         self._since = clock() + (LEASE_S if after_a_kill else 0.0)
+        self._work: GroupWork | None = None
+
+    @property
+    def assignment(self) -> GroupAssignment:
+        """See interfaces.Membership. All that is wanted, as soon as it is."""
+        return sole_assignment(self.generation, self._url, self._work)
 
     @property
     def is_leader(self) -> bool:
@@ -53,8 +59,19 @@ class SoleMembership:
         """See interfaces.Membership. There is no coordinator."""
         return None
 
+    def share(self, work: GroupWork) -> None:
+        """See interfaces.Membership."""
+        self._work = work
+
+    def rejoin(self) -> None:
+        """See interfaces.Membership. There is nobody to share with."""
+
+    def runs_for(self) -> float:
+        """See interfaces.Membership."""
+        return self.leads_for()
+
     def leads_for(self) -> float:
-        """See backing.Membership."""
+        """See interfaces.Membership."""
         return LEASE_S if self._clock() >= self._since else 0.0
 
 

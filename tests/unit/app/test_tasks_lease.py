@@ -11,7 +11,7 @@ import pytest
 
 HEARD: Final = """
 import asyncio, sys
-from mirror_connect.app.herder.membership import GroupAssignment
+from mirror_connect.app.herder.interfaces import GroupAssignment
 from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.config.worker_config import load_worker_config
 
@@ -27,7 +27,7 @@ asyncio.run(build())
 """
 BUILD: Final = """
 import asyncio, sys
-from mirror_connect.app.herder.membership import GroupAssignment
+from mirror_connect.app.herder.interfaces import GroupAssignment
 from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.config.worker_config import load_worker_config
 

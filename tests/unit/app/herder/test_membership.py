@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mirror_connect.app.herder.membership import OUTSIDE, GroupAssignment, Membership
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment
+from mirror_connect.app.herder.membership import Membership
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
