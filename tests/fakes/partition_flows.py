@@ -9,6 +9,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.compression import GZIP, ZSTD, compress
+from mirror_connect.kafka_io.records.placed_records import Placed
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, NewRecord, ProducerBatch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES, SMALL_RECORDS, PartitionFlow
@@ -37,6 +38,7 @@ def flow(
     check_crcs: bool = True,
     in_thread: InThread | None = None,
     on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
+    on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
 ) -> PartitionFlow:
     return PartitionFlow(
         TaskPartition("orders", 0, "A.orders"),
@@ -51,6 +53,7 @@ def flow(
         on_others=lambda _flow, offset, count: heard.others.append((offset, count)),
         in_thread=in_thread,
         on_ready=on_ready,
+        on_placed=on_placed,
     )
 
 

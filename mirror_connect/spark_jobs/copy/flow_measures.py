@@ -15,6 +15,7 @@ from mirror_connect.connectors.task_measures import BUCKETS, LATENCY_BUCKETS_MS,
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.compression_sample import CompressionSample
 from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
+from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 
 # Between two measured latencies of a partition.
 PAUSE_S: Final = 0.05
@@ -154,19 +155,32 @@ class FlowMeasures:
             self._measured = now
             self._measure(batch, now)
 
+    def committed(self, acknowledged: Acknowledged) -> None:
+        """A transaction with these batches was committed."""
+        if not self.is_touched:
+            self.touch()
+        self.records += acknowledged.records
+        self.bytes += acknowledged.bytes
+        self.totals.rewritten += acknowledged.rewritten
+        self.totals.rewritten_bytes += acknowledged.rewritten_bytes
+        self.totals.plain_bytes += acknowledged.plain_bytes
+        self._measure_times(acknowledged.newest_ms, acknowledged.first_ms, time.time())
+
     def _measure(self, batch: ProducerBatch, now: float) -> None:
         """Measures the latency of this batch; those acknowledged just before count as having the same."""
-        count, self._counted = self.records - self._counted, self.records
         if not batch.rewritten and batch.codec:
             self.totals.sample.take(batch, now)
-        newest = batch.max_timestamp
+        self._measure_times(batch.max_timestamp, batch.first_ms, now)
+
+    def _measure_times(self, newest: int, first_ms: int, now: float) -> None:
+        count, self._counted = self.records - self._counted, self.records
         if newest < 0:
             self._newest = None
             return
         # A clock that is ahead of ours is no reason for a negative latency.
         now_ms = int(now * 1000)
         least = now_ms - newest if newest < now_ms else 0
-        most = _longest(least, now_ms, batch.first_ms)
+        most = _longest(least, now_ms, first_ms)
         self._newest = least, most
         self._add(least, most, count)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, MutableMapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import TaskPartition
@@ -29,8 +29,10 @@ from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch
 from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
 from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.producer.target_partition import Feed
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.compiled import merge_plain, merges_plain, take
+from mirror_connect.kafka_io.records.placed_records import Placed
 from mirror_connect.kafka_io.records.record_batch import (
     NO_TIMESTAMP,
     BatchReader,
@@ -44,6 +46,7 @@ from mirror_connect.kafka_io.records.record_batch import (
 )
 from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_time
 from mirror_connect.kafka_io.records.single_records import merge_singles
+from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
 from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
@@ -60,6 +63,14 @@ MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
 
 
+class FlowPlace(NamedTuple):
+    """A place in the source's log: the next offset, None if it isn't known, its topic's id, the epoch before it."""
+
+    offset: int | None
+    topic_id: bytes | None
+    leader_epoch: int
+
+
 class PartitionFlow:
     """The feed (target_partition.Feed) of one partition. `source_offset`: NOTHING_YET while the start is not known.
 
@@ -67,6 +78,7 @@ class PartitionFlow:
     `on_others(flow, offset, count)`: the target partition has `count` records from `offset` on that are not ours.
     `on_lost(flow, offset)`: the target partition is shorter than it was; copies of offsets below `offset` may be gone.
     `on_placed(batch, base_offset)`: see Feed.acked.
+    `feed`: what the producer gets. It is another one if the records are written in transactions.
     `measures`: gets what there is to measure.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread has made what `take` now returns.
     """
@@ -86,12 +98,17 @@ class PartitionFlow:
         on_written: Callable[[PartitionFlow], None],
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
         on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
-        on_placed: Callable[[ProducerBatch, int], None] = lambda _batch, _base_offset: None,
+        on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
         measures: FlowMeasures | None = None,
     ) -> None:
         self.partition = partition
+        self.feed: Feed = self
+        # Whether a transaction with records of this partition is open. Another topic or log begins after its commit, for
+        # which `on_boundary` asks.
+        self.uncommitted = False
+        self.on_boundary: Callable[[], None] = _nothing
         # Offsets below are done; None until the first fetch shows where auto.offset.reset leads.
         self.next_offset = next_offset
         # The id of the topic of all offsets here; None if it isn't known, or there are no ids.
@@ -161,6 +178,19 @@ class PartitionFlow:
             return self._fetched[0].fetch_offset if self._fetched else None
         return self.source_offset + 1
 
+    @property
+    def place(self) -> FlowPlace:
+        """The lowest source offset that is not copied, as a place to begin at again."""
+        begins_at, topic_id = self.begins_at, self.topic_id
+        if topic_id is None and self._fetched:
+            topic_id = self._fetched[0].topic_id
+        return FlowPlace(begins_at, topic_id, NO_EPOCH if begins_at is None else self._epochs.at(begins_at - 1))
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether the producer has batches that the target has not acknowledged."""
+        return bool(self._in_flight)
+
     def oldest_ms(self) -> int:
         """About the timestamp of the record there; NO_TIMESTAMP if it isn't known, or there is none."""
         if self._in_flight:
@@ -200,6 +230,20 @@ class PartitionFlow:
     def leader_epoch(self) -> int:
         """The epoch of the source's record before `next_offset`; NO_EPOCH if it isn't known."""
         return NO_EPOCH if self.next_offset is None else self._epochs.at(self.next_offset - 1)
+
+    def go_back(self, place: FlowPlace) -> None:
+        """All from this place on will be taken again: the target has nothing of it. `restart` follows."""
+        self.clear()
+        self._in_flight.clear()
+        self.next_offset, self.topic_id = place.offset, place.topic_id
+        self._epochs.clear()
+        if place.offset is not None:
+            self._epochs.know(place.offset - 1, place.leader_epoch)
+        # What was aborted, and its marker, lie on the target.
+        self._target_end = None
+        self.behind_corrupt = None
+        self._looked_at = LastOffset(NOTHING_YET, None)
+        self._after = NOTHING_YET, NO_TIMESTAMP
 
     def skip_corrupt(self) -> int | None:
         """Skips the corrupt batch. Returns how many offsets are lost, or None if there is no intact batch after it."""
@@ -294,14 +338,41 @@ class PartitionFlow:
         counters["bytes"] = counters.get("bytes", 0) + size
         counters["batches"] = counters.get("batches", 0) + 1
         self.measures.acked(batch, size)
-        if self._target_end is not None and base_offset != self._target_end and base_offset >= 0:
-            if base_offset > self._target_end:
-                self._on_others(self, self._target_end, base_offset - self._target_end)
-            else:
-                self._on_lost(self, batch.first_offset)
+        if base_offset != self._target_end:
+            self._look_between(batch, base_offset)
         self._target_end = base_offset + batch.count if base_offset >= 0 else None
         self._on_placed(batch, base_offset)
         self._on_written(self)
+
+    def acked_in_transaction(self, batch: ProducerBatch, base_offset: int) -> None:
+        """The target has this batch, and all before it. It counts when the transaction is committed: see `committed`."""
+        self._in_flight.acked(batch)
+        if base_offset != self._target_end:
+            self._look_between(batch, base_offset)
+        self._target_end = base_offset + batch.count if base_offset >= 0 else None
+        self._on_written(self)
+
+    def committed(self, acknowledged: Acknowledged) -> None:
+        """All that `acked_in_transaction` got since the last call is committed."""
+        counters = self._counters
+        counters["records"] = counters.get("records", 0) + acknowledged.records
+        counters["bytes"] = counters.get("bytes", 0) + acknowledged.bytes
+        counters["batches"] = counters.get("batches", 0) + acknowledged.batches
+        self.measures.committed(acknowledged)
+        for placed in acknowledged.placed:
+            self._on_placed(placed, placed.base_offset)
+        if self._target_end is not None:
+            # The commit has a marker in each of the transaction's partitions, before anything that we write later.
+            self._target_end += 1
+
+    def _look_between(self, batch: ProducerBatch, base_offset: int) -> None:
+        """The batch does not follow the one before on the target."""
+        if self._target_end is None or base_offset < 0:
+            return
+        if base_offset > self._target_end:
+            self._on_others(self, self._target_end, base_offset - self._target_end)
+        else:
+            self._on_lost(self, batch.first_offset)
 
     def failed(self, error: PartitionRefusedError) -> None:
         """The target refused a batch of this partition. `restart` begins with that one."""
@@ -436,8 +507,12 @@ class PartitionFlow:
         """
         again = following.fetch_offset < (self.next_offset or 0)
         another = following.topic_id not in (None, self.topic_id)
-        if (again or (another and self.topic_id is not None)) and (self._in_flight or self._held):
-            return False
+        if again or (another and self.topic_id is not None):
+            if self._in_flight or self._held:
+                return False
+            if self.uncommitted:
+                self.on_boundary()
+                return False
         if another:
             if self.topic_id is not None:
                 self._epochs.clear()
@@ -474,6 +549,9 @@ class PartitionFlow:
             batch = as_is(view)
         self.next_offset = view.last_offset + 1
         return batch
+
+
+def _nothing() -> None: ...
 
 
 def _is_small(batch: ProducerBatch, limit: int, *, latency_bound: bool) -> bool:

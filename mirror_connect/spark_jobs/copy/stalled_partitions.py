@@ -245,7 +245,7 @@ class StalledPartitions:
                 self._later(ON_WIRE_POLL_S, lambda: self._try_again(source, flow))
                 return
             target.closing = True
-            self._targets[source] = self._producer.partition(target.topic, target.partition, flow)
+            self._targets[source] = self._producer.partition(target.topic, target.partition, flow.feed)
         self._fetcher.add(source, flow.restart(), flow.topic_id, flow.leader_epoch)
 
     def _with_problems(self) -> list[TopicPartition]:

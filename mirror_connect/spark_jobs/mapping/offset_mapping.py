@@ -22,7 +22,7 @@ from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
 from mirror_connect.connectors.translation.offset_ranges import offset_ranges_topic
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
-from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.kafka_io.records.placed_records import Placed
 from mirror_connect.spark_jobs.mapping.offset_ranges_reader import read_newest
 from mirror_connect.spark_jobs.mapping.offset_ranges_writer import WRITE_WAIT_S, OffsetRangesWriter, SourceId
 from mirror_connect.spark_jobs.mapping.offset_syncs_writer import OffsetSyncs
@@ -30,7 +30,7 @@ from mirror_connect.spark_jobs.mapping.partition_ranges import PartitionRanges
 from mirror_connect.spark_jobs.task_context import WorkerLink
 
 # Gets a batch that the target has, and its offset there: -1 if that isn't known or it may be there twice.
-OnPlaced = Callable[[ProducerBatch, int], None]
+OnPlaced = Callable[[Placed, int], None]
 BOOTSTRAP: Final = "bootstrap.servers"
 log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class _PartitionMapping:
         self._upstream = self._downstream = -1
         self._count = 0
 
-    def __call__(self, batch: ProducerBatch, base_offset: int) -> None:
+    def __call__(self, batch: Placed, base_offset: int) -> None:
         if (
             base_offset == self._downstream
             and batch.first_offset == self._upstream

@@ -1,0 +1,92 @@
+"""The feed of one source partition for a producer with transactions.
+
+It passes everything on to the partition's flow, and keeps what is needed if the transaction is aborted: then all that was
+given since the last commit is fetched and given again. What was acknowledged counts after the commit: for metrics, for
+offset syncs and offset ranges, and for the topics that Connect reports as active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
+from mirror_connect.spark_jobs.copy.partition_flow import FlowPlace, PartitionFlow
+from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
+
+
+class TransactionalFlow:
+    """A TransactionalFeed.
+
+    `on_committed(flow)`: records of it were committed. `on_aborted(flow)`: it must be fetched again from `next_offset` on.
+    """
+
+    def __init__(
+        self,
+        flow: PartitionFlow,
+        watch: TransactionWatch,
+        on_committed: Callable[[PartitionFlow], None],
+        on_aborted: Callable[[PartitionFlow], None],
+    ) -> None:
+        self.flow = flow
+        flow.on_boundary = watch.ask
+        self._committed_offset = flow.source_offset
+        self._watch = watch
+        self._on_committed = on_committed
+        self._on_aborted = on_aborted
+        # Where the transaction begins; None: nothing was given since the last commit.
+        self._begin: FlowPlace | None = None
+        self._acknowledged = Acknowledged()
+
+    @property
+    def committed_offset(self) -> int:
+        """The source offset up to which everything is committed or was dropped; NOTHING_YET before the first one."""
+        return self._committed_offset if self.flow.uncommitted else self.flow.source_offset
+
+    def waiting(self) -> bool:
+        """See Feed."""
+        return self.flow.waiting()
+
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
+        """See Feed."""
+        begin = self.flow.place if self._begin is None else self._begin
+        batch = self.flow.take(limit, latency_bound=latency_bound, append_time=append_time)
+        if batch is not None:
+            self._begin = begin
+            self.flow.uncommitted = True
+            self._watch.taken(self, batch.size)
+        return batch
+
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
+        """See Feed."""
+        self._acknowledged.add(batch, base_offset)
+        self.flow.acked_in_transaction(batch, base_offset)
+        if not self.flow.in_flight:
+            self._watch.settled(self)
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        """See Feed."""
+        self._watch.settled(self)
+        self.flow.failed(error)
+
+    def committed(self) -> None:
+        """See TransactionalFeed. A batch without an acknowledgement belongs to the next transaction."""
+        flow = self.flow
+        self._committed_offset = flow.source_offset
+        self._begin = flow.place if flow.in_flight else None
+        flow.uncommitted = flow.in_flight
+        if self._acknowledged.batches:
+            acknowledged, self._acknowledged = self._acknowledged, Acknowledged()
+            flow.committed(acknowledged)
+            self._on_committed(flow)
+
+    def aborted(self, error: object) -> None:
+        """See TransactionalFeed."""
+        self._watch.settled(self)
+        begin, self._begin = self._begin, None
+        if begin is not None:
+            self._acknowledged = Acknowledged()
+            self.flow.uncommitted = False
+            self.flow.go_back(begin)
+            self._on_aborted(self.flow)
