@@ -13,17 +13,19 @@ another task is not assigned the partition, and the task's own next run gets no 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
+from mirror_connect.app.supervisor.other_workers import LANDING_S
 from mirror_connect.app.supervisor.task_run import Partitions, TaskRun
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
-# As long as a Kafka client waits for an answer by default. After that, requests of a process have landed, or never will.
-LANDING_S: Final = 30.0
+
+# Which of these partitions a task must not get yet, and why.
+Withheld = Callable[[TaskId, Partitions], tuple[Partitions, str | None]]
 
 
 class Past(NamedTuple):
@@ -69,6 +71,14 @@ class Landing:
         ]
         return any(each in left for left in unsafe for each in partitions)
 
+    def left(self) -> Iterator[tuple[TaskId, Partitions]]:
+        """Each task with partitions for which it left requests."""
+        return ((past.task, frozenset(left)) for past, left in self._until.items())
+
+    def unfenced_tasks(self) -> frozenset[TaskId]:
+        """The tasks with requests that nothing refuses, whatever the task's next process does."""
+        return frozenset(past.task for past in self._until if not past.fenceable)
+
     def over(self, now: float) -> set[str]:
         """Forgets requests that can't land any more; returns the connectors whose partitions that frees."""
         freed = set()
@@ -81,10 +91,16 @@ class Landing:
         return freed
 
 
-def reassign(runs: Collection[TaskRun], landing: Landing, now: float) -> None:
+def nobody_else(_: TaskId, __: Partitions) -> tuple[Partitions, str | None]:
+    """There are no other workers."""
+    return frozenset(), None
+
+
+def reassign(runs: Collection[TaskRun], landing: Landing, now: float, elsewhere: Withheld = nobody_else) -> None:
     """Revokes partitions that are no longer wanted, and assigns those that are wanted and free.
 
-    `runs`: all runs of one connector that have not ended, also those that were asked to finish.
+    `runs`: all runs of one connector that have not ended, also those that were asked to finish. `elsewhere` says what other
+    workers may still write to (hand_over.py).
     """
     for run in runs:
         landing.take_over(run, now)
@@ -94,17 +110,20 @@ def reassign(runs: Collection[TaskRun], landing: Landing, now: float) -> None:
     for run in active:
         taken = frozenset[TopicPartition]().union(*(other.owned for other in runs if other is not run))
         landing_there = landing.withheld_from(run.task)
-        run.assign(run.assigned | (run.wanted - taken - landing_there))
-        _log_withheld(run, (run.wanted - run.assigned) & landing_there)
+        missing = run.wanted - run.assigned
+        held, why = elsewhere(run.task, missing - taken - landing_there)
+        run.assign(run.assigned | (missing - taken - landing_there - held))
+        _note_withheld(run, missing & landing_there, why)
 
 
-def _log_withheld(run: TaskRun, withheld: Partitions) -> None:
-    if withheld - run.withheld:
-        log.info(
-            "Task %s waits for %s, %g s at most: another task has ended with requests under way there, which may still be "
-            "written",
-            run.task,
-            counted(len(withheld), "partition"),
-            LANDING_S,
+def _note_withheld(run: TaskRun, landing_there: Partitions, elsewhere: str | None) -> None:
+    lines = [elsewhere] if elsewhere else []
+    if landing_there:
+        lines.append(
+            f"Waits for {counted(len(landing_there), 'partition')}, {LANDING_S:g} s at most: another task has ended with "
+            "requests under way there, which may still be written"
         )
-    run.withheld = withheld
+    before, run.withheld = run.withheld, "\n".join(lines) or None
+    if run.withheld is not None and run.withheld != before:
+        for line in lines:
+            log.info("Task %s %s", run.task, f"{line[0].lower()}{line[1:]}")

@@ -52,9 +52,11 @@ class PastEvents:
         ]
 
 
-def running_trace(report: TaskReport, late: str | None, events: PastEvents, secrets: Iterable[str]) -> str | None:
-    """The trace of a task that runs, or None. `late`: why it does not have its new partitions yet."""
-    lines = [*status_lines(report.problems, report.more_problems), *([late] if late else [])]
+def running_trace(
+    report: TaskReport, late: Iterable[str | None], events: PastEvents, secrets: Iterable[str]
+) -> str | None:
+    """The trace of a task that runs, or None. `late`: why it does not have its new partitions yet, if so."""
+    lines = [*status_lines(report.problems, report.more_problems), *filter(None, late)]
     shown = redact("\n".join(lines), secrets).splitlines()
     # Cut after redaction, which would not find half a secret.
     return "\n".join((*(line[:LONGEST_LINE] for line in shown), *events.lines)) or None

@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
+from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
+from mirror_connect.app.supervisor.other_workers import OtherWorker
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_requests import TaskRequests
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
@@ -80,16 +82,42 @@ class Supervisor:
     async def stop(self, patience_s: float) -> None:
         """Lets every task commit and return. What is left after that ends with Spark."""
         self._stopping = True
-        self._runs.want({})
+        self._runs.want({}, self._runs.hand_over.owners)
         until = time.monotonic() + patience_s
         while self._runs and time.monotonic() < until:
             await asyncio.sleep(0.02)
         self._watch.stop()
 
-    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
-        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
+    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners] | None = None) -> None:
+        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted.
+
+        `owners`: ConfigSnapshot.owners, as of the same record of the config topic; None: as before.
+        """
         if not self._stopping:
-            self._runs.want(tasks)
+            self._runs.want(tasks, self._runs.hand_over.owners if owners is None else owners)
+
+    # --- the group's side: see HandOver -----------------------------------------------------------------------------
+
+    def listen_to_claims(self, changed: Callable[[], None]) -> None:
+        """`changed` is called when the group should hear `claimed_tasks` and `confirmed` again."""
+        self._runs.hand_over.changed = changed
+
+    def claimed_tasks(self) -> frozenset[TaskId]:
+        """Tasks that have not surely ended here. No other worker may start them."""
+        return self._runs.hand_over.claimed
+
+    def confirmed(self) -> Mapping[str, int]:
+        """By connector of which anything is held here: up to which commit all is given up that is not this worker's."""
+        return self._runs.hand_over.confirmed
+
+    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int]) -> None:
+        """The group has another assignment. `believed`: what the others take for confirmed by this worker."""
+        self._runs.hand_over.group_changed(others, believed)
+        self._runs.reassign_all()
+
+    def holds_elsewhere(self, connector: str) -> str:
+        """Which other workers may still write anything of a connector that no task is to run any more; empty: none."""
+        return self._runs.hand_over.elsewhere(connector)
 
     def retire(self) -> None:
         """Ends all runs, because another worker may lead by now. None of them writes any more.

@@ -14,7 +14,7 @@ from typing import Final
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.idleness import UNHEARD_S
 from mirror_connect.app.supervisor.interfaces import SpecSource
-from mirror_connect.app.supervisor.partition_assignment import LANDING_S
+from mirror_connect.app.supervisor.other_workers import LANDING_S
 from mirror_connect.app.supervisor.running_trace import running_trace
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
@@ -164,6 +164,10 @@ class TaskRequests:
             advised = f"{UNFENCED}. {UNFENCED_ADVICE}" if run.spec.transactional_id else UNFENCED
             self._has_no_source_offsets(run, advised)
             raise ClusterUnreachable(UNFENCED)
+        if not fenceable and (lost := self._runs.begins_unfenced(run.task)):
+            line = f"Waits: {lost}"
+            self._has_no_source_offsets(run, f"{line}. {UNFENCED_ADVICE}" if run.spec.transactional_id else line)
+            raise ClusterUnreachable(line)
         try:
             found = await self._specs.source_offsets(run.spec, partitions)
         except (ClusterUnreachable, NotAuthorized) as error:
@@ -174,6 +178,7 @@ class TaskRequests:
         if not run.is_work_of(attempt):
             return None
         run.late = None
+        self._runs.begins(run.task)
         log.debug("Task %s gets its source offsets", run.task)
         return found
 
@@ -234,7 +239,7 @@ class TaskRequests:
             self._runs.end_attempt(run)
             freed = True
         elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
-            trace = running_trace(report, run.late, run.events, run.secrets)
+            trace = running_trace(report, (run.late, run.withheld), run.events, run.secrets)
             changed = trace != run.shown or run.waits_for is not None
             if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and changed):
                 # A task that copies some of its partitions runs; its trace shows which ones are stalled.

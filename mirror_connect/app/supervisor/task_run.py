@@ -60,7 +60,7 @@ class TaskRun:
     `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
     `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
     `fences_left`: whether they do so with all requests of `left`.
-    `withheld`: partitions that it must wait for because of such requests of another task, by the log's last line.
+    `withheld`: lines about partitions that it must wait for, because others may still write to them; None: it has all.
     `secrets`: values of its spec that no text may show: secret settings, and all from config providers.
     """
 
@@ -89,7 +89,7 @@ class TaskRun:
     left: Partitions = frozenset()
     fenceable: bool = True
     fences_left: bool = True
-    withheld: Partitions = frozenset()
+    withheld: str | None = None
     killed: int | None = None
     waits_for: str | None = None
     not_before: float = 0.0

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
+from mirror_connect.app.storage.partition_owners import PartitionOwners
+from mirror_connect.app.supervisor.hand_over import HandOver
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -33,12 +35,15 @@ class TaskRuns:
     ) -> None:
         self.events: TaskEvents | None = None
         self.landing: Final = Landing()
+        self.hand_over: Final = HandOver(clock)
         self._spark = spark
         self._clock = clock
         self._keep_only = keep_only
         self._placement = TaskPlacement(clock)
         self._wanted: dict[TaskId, WantedTask] = {}
         self._failed: dict[TaskId, WantedTask] = {}
+        # Tasks that have begun here. What a lost worker may have left of them was waited for, or it came from another one.
+        self._at_home: set[TaskId] = set()
         self._runs: dict[str, TaskRun] = {}
 
     def __iter__(self) -> Iterator[TaskRun]:
@@ -66,9 +71,13 @@ class TaskRuns:
 
     # --- runs follow what is wanted ---------------------------------------------------------------------------------
 
-    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
-        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
-        self._wanted = dict(tasks)
+    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners]) -> None:
+        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted.
+
+        `owners`: see ConfigSnapshot; nothing if there is no group.
+        """
+        self._wanted, self.hand_over.owners = dict(tasks), owners
+        self._at_home &= tasks.keys()
         self._failed = {task: failed for task, failed in self._failed.items() if self._wanted.get(task) == failed}
         self._reconcile()
 
@@ -118,7 +127,33 @@ class TaskRuns:
 
     def reassign(self, connector: str) -> None:
         """Gives the runs of a connector the partitions that have become free."""
-        reassign([run for run in self._runs.values() if run.task.connector == connector], self.landing, self._clock())
+        self._reassign([run for run in self._runs.values() if run.task.connector == connector])
+        self._look_at_claims()
+
+    def reassign_all(self) -> None:
+        """The same for all connectors."""
+        of_connector: dict[str, list[TaskRun]] = {}
+        for run in self._runs.values():
+            of_connector.setdefault(run.task.connector, []).append(run)
+        for runs in of_connector.values():
+            self._reassign(runs)
+        self._look_at_claims()
+
+    def _reassign(self, runs: Collection[TaskRun]) -> None:
+        reassign(runs, self.landing, self._clock(), self.hand_over.withheld)
+
+    def _look_at_claims(self) -> None:
+        self.hand_over.look(self._runs.values(), self.landing, self._wanted)
+
+    # --- what tasks of other workers may have left ------------------------------------------------------------------
+
+    def begins_unfenced(self, task: TaskId) -> str:
+        """For whom a task waits that begins here without a right to its transactional id; empty if for nobody."""
+        return "" if task in self._at_home else self.hand_over.others.lost(task.connector)
+
+    def begins(self, task: TaskId) -> None:
+        """It is told its source offsets now."""
+        self._at_home.add(task)
 
     def _reconcile(self) -> None:
         finish_by = self._clock() + FINISH_PATIENCE_S
@@ -136,11 +171,7 @@ class TaskRuns:
             # A task's next run waits for the end of the one before: two never write at once.
             if task not in busy and task not in self._failed:
                 self._begin(task, wanted)
-        of_connector: dict[str, list[TaskRun]] = {}
-        for run in self._runs.values():
-            of_connector.setdefault(run.task.connector, []).append(run)
-        for runs in of_connector.values():
-            reassign(runs, self.landing, self._clock())
+        self.reassign_all()
 
     def _begin(self, task: TaskId, wanted: WantedTask) -> None:
         run = TaskRun(task, wanted.identity, wanted.partitions, since=self._clock())

@@ -57,7 +57,7 @@ class TaskWatch:
         """Checks all runs once."""
         now = self._clock()
         pause, self._ticked = now - self._ticked, now
-        for connector in self._runs.landing.over(now):
+        for connector in self._runs.landing.over(now) | self._runs.hand_over.others.over():
             self._runs.reassign(connector)
         for run in self._runs:
             if pause > SUSPENDED_S:
