@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx
@@ -23,8 +23,10 @@ from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.http_servers import server_settings
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
+from mirror_connect.app.supervisor.other_workers import OtherWorker
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.task_protocol import TaskId
@@ -69,6 +71,10 @@ class FakeMembership:
 
     def share(self, work: GroupWork) -> None:
         self.work = work
+
+    @property
+    def steady(self) -> bool:
+        return True
 
     def rejoin(self) -> None:
         self.rejoins += 1
@@ -160,13 +166,29 @@ class FakeSupervisor:
         self.silent: set[TaskId] = set()
         self.restarted: list[TaskId] = []
         self.retired = False
+        self.others: tuple[OtherWorker, ...] = ()
+        self.elsewhere: dict[str, str] = {}
         self.events: TaskEvents | None = None
         self._holding = False
 
     def listen(self, events: TaskEvents) -> None:
         self.events = events
 
-    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
+    def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None: ...
+
+    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int], offset: int) -> None:
+        self.others = tuple(others)
+
+    def claimed_tasks(self) -> frozenset[TaskId]:
+        return frozenset(self.wanted)
+
+    def confirmed(self) -> Mapping[str, int]:
+        return {}
+
+    def holds_elsewhere(self, connector: str) -> str:
+        return self.elsewhere.get(connector, "")
+
+    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners] | None = None) -> None:
         before, self.wanted = self.wanted, dict(tasks)
         for task in before.keys() - self.wanted.keys():
             self._soon(self._ended, task)

@@ -152,6 +152,7 @@ class World:
     def __init__(self) -> None:
         self.now = 100.0
         self.lease = 8.0
+        self.steady = True
         self.applications: list[FakeApplication] = []
         self.specs, self.events = Specs(), FakeEvents()
         self.spark = SparkHost(

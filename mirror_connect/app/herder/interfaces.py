@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
+from mirror_connect.app.supervisor.other_workers import OtherWorker
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext, WorkerConnector
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.task_protocol import TaskId
@@ -185,8 +187,30 @@ class Supervisor(Protocol):
     def listen(self, events: TaskEvents) -> None:
         """Sets the receiver of task events."""
 
-    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
-        """Makes these the tasks that run."""
+    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners] | None = None) -> None:
+        """Makes these the tasks that run. `owners`: of the same snapshot of the config topic; None: as before."""
+
+    def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None:
+        """Other workers may run tasks of the same connectors. Call it before any task is wanted.
+
+        `changed` is called when the group should hear `claimed_tasks` and `confirmed` again. `steady`: see
+        Membership.steady.
+        """
+
+    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int], offset: int) -> None:
+        """The group has another assignment: what group_news makes of it, and its config_offset.
+
+        Call it in the moment in which the membership tells of it: until then this worker counts as not steady.
+        """
+
+    def claimed_tasks(self) -> frozenset[TaskId]:
+        """Tasks that have not surely ended here. No other worker may start them."""
+
+    def confirmed(self) -> Mapping[str, int]:
+        """See Claims.confirmed."""
+
+    def holds_elsewhere(self, connector: str) -> str:
+        """Which other workers may still write anything of a connector that no task is to run any more; empty: none."""
 
     def retire(self) -> None:
         """Ends all tasks, because another worker may lead by now. None of them writes any more."""

@@ -192,6 +192,11 @@ class Membership:
         """See interfaces.Membership."""
         self._work = work
 
+    @property
+    def steady(self) -> bool:
+        """See interfaces.Membership. Nothing moves between workers yet."""
+        return True
+
     def rejoin(self) -> None:
         """See interfaces.Membership."""
 

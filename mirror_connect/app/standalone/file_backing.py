@@ -63,6 +63,11 @@ class SoleMembership:
         """See interfaces.Membership."""
         self._work = work
 
+    @property
+    def steady(self) -> bool:
+        """See interfaces.Membership."""
+        return True
+
     def rejoin(self) -> None:
         """See interfaces.Membership. There is nobody to share with."""
 

@@ -25,6 +25,8 @@ from mirror_connect.connectors.wording import counted
 class HandOver:
     """See the module. `owners`: by connector, as of the same record of the config topic as the wanted tasks.
 
+    `steady`: whether this worker has the group's newest assignment, and has not asked for another one. If not, others may
+    have begun what it does not know of: then it counts only what they begin by, the commits up to the last known one.
     `changed` is called when the group should hear of it: a claim has ended, or others may wait for what was confirmed.
     `confirmed`: by connector of which this worker holds anything, the commit that it has confirmed; -1: none yet.
     `claimed`: tasks that no other worker may start.
@@ -34,22 +36,30 @@ class HandOver:
         self.others: Final = OtherWorkers(clock)
         self.owners: Mapping[str, PartitionOwners] = {}
         self.changed: Callable[[], None] = lambda: None
+        self.steady: Callable[[], bool] = lambda: True
         self.confirmed: Mapping[str, int] = {}
         self.claimed: frozenset[TaskId] = frozenset()
         # What the others take for confirmed by this worker.
         self._believed: Mapping[str, int] = {}
+        self._offset = -1
 
-    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int]) -> None:
-        """The group has another assignment. `believed`: what the others take for confirmed by this worker."""
+    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int], offset: int) -> None:
+        """The group has another assignment.
+
+        `believed`: what the others take for confirmed by this worker. `offset`: how far everybody reads the config topic
+        before they begin what is assigned to them now or later.
+        """
         self.others.update(others)
-        self._believed = dict(believed)
+        self._believed, self._offset = dict(believed), offset
 
     def withheld(self, task: TaskId, partitions: Partitions) -> tuple[Partitions, str | None]:
         """Which of these the task must not get yet, because another worker may still write to them; and why, as a line."""
         owners = self.owners.get(task.connector)
-        confirmed = self.others.confirmed(task.connector)
         if owners is None or not partitions:
             return frozenset(), None
+        confirmed = self.others.confirmed(task.connector)
+        if not self.steady():
+            confirmed = min(confirmed, self._offset)
         held: set[TopicPartition] = set()
         newest = -1
         for partition in partitions:
@@ -59,13 +69,19 @@ class HandOver:
             elif since > confirmed:
                 held.add(partition)
                 newest = max(newest, since)
-        why = self.others.why(task.connector, newest) if newest >= 0 else ""
-        return frozenset(held), f"Waits for {counted(len(held), 'partition')}: {why}" if why else None
+        if newest < 0:
+            return frozenset(held), None
+        why = self.others.why(task.connector, newest) or "the workers of the group are being assigned their tasks anew"
+        return frozenset(held), f"Waits for {counted(len(held), 'partition')}: {why}"
 
     def elsewhere(self, connector: str) -> str:
         """The other workers that have not confirmed the newest commit, as text; empty if all have."""
         owners = self.owners.get(connector)
-        return "" if owners is None else self.others.why(connector, owners.commit)
+        if owners is None:
+            return ""
+        if not self.steady() and owners.commit > self._offset:
+            return "the workers of the group are being assigned their tasks anew"
+        return self.others.why(connector, owners.commit)
 
     def look(self, runs: Collection[TaskRun], landing: Landing, wanted: Collection[TaskId]) -> None:
         """Finds out what is held and confirmed now."""

@@ -98,9 +98,12 @@ class Supervisor:
 
     # --- the group's side: see HandOver -----------------------------------------------------------------------------
 
-    def listen_to_claims(self, changed: Callable[[], None]) -> None:
-        """`changed` is called when the group should hear `claimed_tasks` and `confirmed` again."""
-        self._runs.hand_over.changed = changed
+    def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None:
+        """Other workers may run tasks of the same connectors. Call it before `start`.
+
+        `changed` is called when the group should hear `claimed_tasks` and `confirmed` again. `steady`: see HandOver.
+        """
+        self._runs.hand_over.changed, self._runs.hand_over.steady = changed, steady
 
     def claimed_tasks(self) -> frozenset[TaskId]:
         """Tasks that have not surely ended here. No other worker may start them."""
@@ -110,9 +113,9 @@ class Supervisor:
         """By connector of which anything is held here: up to which commit all is given up that is not this worker's."""
         return self._runs.hand_over.confirmed
 
-    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int]) -> None:
-        """The group has another assignment. `believed`: what the others take for confirmed by this worker."""
-        self._runs.hand_over.group_changed(others, believed)
+    def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int], offset: int) -> None:
+        """The group has another assignment: see HandOver.group_changed. Call it before any other call about it."""
+        self._runs.hand_over.group_changed(others, believed, offset)
         self._runs.reassign_all()
 
     def holds_elsewhere(self, connector: str) -> str:

@@ -49,19 +49,32 @@ def taker(world: World, owners: Mapping[str, PartitionOwners] = AFTER) -> frozen
 async def test_a_partition_that_moved_waits_for(
     world: World, other: OtherWorker, assigned: set[TopicPartition]
 ) -> None:
-    world.supervisor.group_changed([other], {})
+    world.supervisor.group_changed([other], {}, 10)
     assert taker(world) == assigned
 
 
 async def test_it_gets_the_partition_when_the_other_worker_has_confirmed(world: World) -> None:
-    world.supervisor.group_changed([member(10)], {})
+    world.supervisor.group_changed([member(10)], {}, 10)
     before = taker(world)
-    world.supervisor.group_changed([member(20)], {})
+    world.supervisor.group_changed([member(20)], {}, 10)
     assert (before, world.run(B).assigned) == ({T2}, {T1, T2})
 
 
+async def test_nothing_moves_while_others_may_have_begun_what_this_worker_does_not_know_of(world: World) -> None:
+    world.supervisor.share(lambda: None, lambda: world.steady)
+    world.supervisor.group_changed([], {}, 10)
+    world.steady = False
+    before = taker(world)
+    await world.running(B)
+    waiting = world.events.trace(B)
+    world.steady = True
+    world.supervisor.group_changed([], {}, 20)
+    assert (before, world.run(B).assigned) == ({T2}, {T1, T2})
+    assert waiting == "Waits for 1 partition: the workers of the group are being assigned their tasks anew"
+
+
 async def test_it_gets_the_partition_when_what_a_lost_worker_has_sent_cannot_land_any_more(world: World) -> None:
-    world.supervisor.group_changed([lost(10, 10.0)], {})
+    world.supervisor.group_changed([lost(10, 10.0)], {}, 10)
     before = taker(world)
     world.later(LANDING_S - 10.5)
     early = world.run(B).assigned
@@ -75,11 +88,11 @@ async def test_without_a_group_nobody_is_waited_for(world: World) -> None:
 
 
 async def test_the_trace_says_for_whom_it_waits_and_then_nothing_any_more(world: World) -> None:
-    world.supervisor.group_changed([member(10)], {})
+    world.supervisor.group_changed([member(10)], {}, 10)
     taker(world)
     process = await world.running(B)
     waiting = world.events.trace(B)
-    world.supervisor.group_changed([member(20)], {})
+    world.supervisor.group_changed([member(20)], {}, 10)
     await process.say("RUNNING")
     assert (waiting, world.events.trace(B)) == (
         "Waits for 1 partition: worker other:8083 has not given them up yet",
@@ -88,7 +101,7 @@ async def test_the_trace_says_for_whom_it_waits_and_then_nothing_any_more(world:
 
 
 async def test_the_trace_says_until_when_a_lost_worker_is_waited_for(world: World) -> None:
-    world.supervisor.group_changed([lost(10)], {})
+    world.supervisor.group_changed([lost(10)], {}, 10)
     taker(world)
     await world.running(B)
     line = "Waits for 1 partition: worker other:8083 was lost, and what it has sent may still be written until "
@@ -98,7 +111,7 @@ async def test_the_trace_says_until_when_a_lost_worker_is_waited_for(world: Worl
 async def test_a_task_without_a_fence_begins_when_what_its_lost_worker_has_sent_cannot_land_any_more(
     world: World,
 ) -> None:
-    world.supervisor.group_changed([lost(20)], {})
+    world.supervisor.group_changed([lost(20)], {}, 10)
     taker(world)
     process = await world.running(B)
     with pytest.raises(ClusterUnreachable):
@@ -118,7 +131,7 @@ async def test_a_task_with_a_fence_or_one_that_ran_here_before_begins_at_once(
     process = await world.running(B)
     if begun:
         await process.source_offsets(fenceable=False)
-    world.supervisor.group_changed([lost(20)], {})
+    world.supervisor.group_changed([lost(20)], {}, 10)
     assert await process.source_offsets(fenceable=fenceable)
 
 
@@ -130,7 +143,7 @@ class Told:
 
     def __init__(self, world: World) -> None:
         self.times = 0
-        world.supervisor.listen_to_claims(self._hear)
+        world.supervisor.share(self._hear, lambda: world.steady)
 
     def _hear(self) -> None:
         self.times += 1
@@ -138,7 +151,7 @@ class Told:
 
 async def test_a_commit_is_confirmed_when_the_task_has_given_up_what_it_took_away(world: World) -> None:
     told = Told(world)
-    world.supervisor.group_changed([member(10)], {"c": 10})
+    world.supervisor.group_changed([member(10)], {"c": 10}, 10)
     world.supervisor.want({A: wanted("t-0", "t-1")}, BEFORE)
     process = await world.running(A)
     at_first, silent = world.supervisor.confirmed(), told.times
@@ -147,27 +160,27 @@ async def test_a_commit_is_confirmed_when_the_task_has_given_up_what_it_took_awa
     await process.say("RUNNING")
     assert (at_first, giving_up, world.supervisor.confirmed()) == ({"c": 10}, {"c": 10}, {"c": 20})
     assert (silent, told.times) == (0, 1)
-    world.supervisor.group_changed([member(10)], {"c": 20})
+    world.supervisor.group_changed([member(10)], {"c": 20}, 10)
     assert told.times == 1
 
 
 async def test_what_others_take_for_confirmed_too_little_is_told_again(world: World) -> None:
     told = Told(world)
     world.supervisor.want({A: wanted("t-0")}, AFTER)
-    world.supervisor.group_changed([member(20)], {"c": 10})
+    world.supervisor.group_changed([member(20)], {"c": 10}, 10)
     assert told.times == 1
 
 
 async def test_a_worker_that_is_alone_tells_nobody(world: World) -> None:
     told = Told(world)
     world.supervisor.want({A: wanted("t-0")}, AFTER)
-    world.supervisor.group_changed([lost(10)], {"c": 10})
+    world.supervisor.group_changed([lost(10)], {"c": 10}, 10)
     assert told.times == 0
 
 
 async def test_nothing_is_confirmed_while_what_an_ended_run_has_sent_may_land(world: World) -> None:
     told = Told(world)
-    world.supervisor.group_changed([member(10)], {"c": 10})
+    world.supervisor.group_changed([member(10)], {"c": 10}, 10)
     world.supervisor.want({A: wanted("t-0", "t-1")}, BEFORE)
     process = await world.running(A)
     world.supervisor.want({}, BEFORE)
@@ -205,9 +218,9 @@ async def test_a_task_is_claimed_until_it_has_ended(world: World) -> None:
 async def test_who_may_still_write_is_known_when_no_task_is_to_run_any_more(world: World) -> None:
     stopped = {"c": AFTER["c"].following(30, [])}
     world.supervisor.want({}, stopped)
-    world.supervisor.group_changed([member(20)], {})
+    world.supervisor.group_changed([member(20)], {}, 10)
     waits = world.supervisor.holds_elsewhere("c")
-    world.supervisor.group_changed([OtherWorker("other:8083", {})], {})
+    world.supervisor.group_changed([OtherWorker("other:8083", {})], {}, 10)
     assert (waits, world.supervisor.holds_elsewhere("c"), world.supervisor.holds_elsewhere("d")) == (
         "worker other:8083 has not given them up yet",
         "",
