@@ -96,7 +96,8 @@ class HandOver:
             owners = self.owners.get(connector)
             if owners is not None and all(owners.has_given(task, partitions) for task, partitions in parts):
                 confirmed[connector] = max(owners.commit, confirmed[connector])
-        claimed = frozenset(run.task for run in runs) | landing.unfenced_tasks()
+        # What was retired is another worker's: the group counts this one as lost, and waits.
+        claimed = frozenset(run.task for run in runs if run.may_write) | landing.unfenced_tasks()
         ended = self.claimed - claimed - set(wanted)
         self.confirmed, self.claimed = confirmed, claimed
         if ended or self._others_may_wait():

@@ -31,11 +31,13 @@ Withheld = Callable[[TaskId, Partitions], tuple[Partitions, str | None]]
 class Past(NamedTuple):
     """Ended processes of a task.
 
-    `fenceable`: whether brokers refuse their requests in flight once another such process of the task writes.
+    `fenceable`: whether brokers refuse their requests in flight once another such process of the task writes. `void`: their
+    worker had lost its place in the group, so another one may have the task.
     """
 
     task: TaskId
     fenceable: bool
+    void: bool = False
 
 
 class Landing:
@@ -48,7 +50,7 @@ class Landing:
     def take_over(self, run: TaskRun, now: float) -> None:
         """Takes over the partitions for which ended processes of the run left requests in flight."""
         if run.left:
-            until = self._until.setdefault(Past(run.task, run.fences_left), {})
+            until = self._until.setdefault(Past(run.task, run.fences_left, not run.may_write), {})
             until.update(dict.fromkeys(run.left, now + LANDING_S))
             run.left, run.fences_left = frozenset(), True
 
@@ -76,8 +78,8 @@ class Landing:
         return ((past.task, frozenset(left)) for past, left in self._until.items())
 
     def unfenced_tasks(self) -> frozenset[TaskId]:
-        """The tasks with requests that nothing refuses, whatever the task's next process does."""
-        return frozenset(past.task for past in self._until if not past.fenceable)
+        """The tasks of this worker with requests that nothing refuses, whatever the task's next process does."""
+        return frozenset(past.task for past in self._until if not past.fenceable and not past.void)
 
     def over(self, now: float) -> set[str]:
         """Forgets requests that can't land any more; returns the connectors whose partitions that frees."""

@@ -205,6 +205,20 @@ async def test_a_task_without_a_fence_stays_claimed_until_nothing_of_it_can_land
     assert (claimed, times, world.supervisor.claimed_tasks(), told.times) == ({A}, 0, frozenset(), 1)
 
 
+async def test_what_is_retired_is_not_claimed_and_not_confirmed(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", "t-1")}, BEFORE)
+    process = await world.running(A)
+    await process.source_offsets(fenceable=False)
+    world.supervisor.retire()
+    world.supervisor.want({}, AFTER)
+    ending = (world.supervisor.claimed_tasks(), world.supervisor.confirmed())
+    await process.say("FINISHED", settled=False)
+    ended = (world.supervisor.claimed_tasks(), world.supervisor.confirmed())
+    world.later(LANDING_S)
+    assert (ending, ended) == ((frozenset(), {"c": 10}),) * 2
+    assert (world.supervisor.claimed_tasks(), world.supervisor.confirmed()) == (frozenset(), {})
+
+
 async def test_a_task_is_claimed_until_it_has_ended(world: World) -> None:
     told = Told(world)
     world.supervisor.want({A: wanted("t-0"), B: wanted("t-2")}, BEFORE)
