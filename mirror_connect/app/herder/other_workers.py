@@ -29,7 +29,8 @@ def group_news(assignment: GroupAssignment, worker_id: str, now: float) -> Group
 
 def _is_own(member: GroupMember, assignment: GroupAssignment, worker_id: str) -> bool:
     # Two workers may name the same address by mistake, but no task is assigned twice.
-    return (member.worker_id, member.connectors, member.tasks) == (worker_id, assignment.connectors, assignment.tasks)
+    assigned = member.tasks >= assignment.tasks and member.connectors >= assignment.connectors
+    return member.worker_id == worker_id and assigned
 
 
 def _confirmed(member: GroupMember, config_offset: int) -> dict[str, int]:
