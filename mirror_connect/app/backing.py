@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.topic_log import TopicLog
@@ -34,6 +35,10 @@ class Backing(Protocol):
     @property
     def stores(self) -> Stores:
         """Where connectors' source offsets are."""
+
+    @property
+    def exactly_once(self) -> Support:
+        """What the worker does about exactly-once copying."""
 
     def transactional_id(self, task: TaskId) -> str:
         """What fences former processes of a task; empty if the lease alone does."""

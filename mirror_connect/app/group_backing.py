@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.config.worker_config import StorageTopic, WorkerConfig
 from mirror_connect.app.herder.membership import MARGIN_SECONDS, Membership
-from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.offsets import InTransaction, OffsetStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
 from mirror_connect.app.worker_connectors.target_choice import Target
@@ -16,7 +18,7 @@ from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
 from mirror_connect.kafka_io.client.worker_lease import WorkerLease
 from mirror_connect.kafka_io.consumer.log_clients import LogClients
-from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer, write_in_transaction
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
 
@@ -44,7 +46,7 @@ class GroupBacking:
         self.configs = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
         self.statuses = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
         offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
-        self.offsets = OffsetStore(offsets_log)
+        self.offsets = OffsetStore(offsets_log, in_transaction=self._transactions(self._clients, config.offset_topic))
         self.stores = OffsetStores(
             lambda: OpenStore(self.offsets, config.offset_topic, offsets_log.partitions), self._open_other
         )
@@ -52,6 +54,11 @@ class GroupBacking:
     def listen(self, changed: Callable[[], None]) -> None:
         """See Backing."""
         self._changed = changed
+
+    @property
+    def exactly_once(self) -> Support:
+        """See Backing."""
+        return self._config.exactly_once
 
     def transactional_id(self, task: TaskId) -> str:
         """See Backing."""
@@ -70,10 +77,12 @@ class GroupBacking:
         await asyncio.to_thread(self._clients.close, patience_s)
 
     async def _open_other(self, target: Target) -> OpenStore:
-        """The offset topic on another cluster that a connector writes to."""
+        """The offset topic of a connector, or the common one on another cluster that a connector writes to."""
         clients = LogClients(target.producer, self._config.client_id, self._lease, PRODUCING_USER)
-        log_there = KafkaTopicLog(clients, _offset_plan(self._config.offset_storage))
-        store = OffsetStore(log_there)
+        common = self._config.offset_storage
+        topic = replace(common, name=target.offsets_topic) if target.offsets_topic else common
+        log_there = KafkaTopicLog(clients, _offset_plan(topic))
+        store = OffsetStore(log_there, in_transaction=self._transactions(clients, topic.name))
 
         async def close() -> None:
             await store.stop()
@@ -84,7 +93,12 @@ class GroupBacking:
         except BaseException:
             await asyncio.to_thread(clients.close)
             raise
-        return OpenStore(store, self._config.offset_topic, log_there.partitions, close)
+        return OpenStore(store, topic.name, log_there.partitions, close)
+
+    def _transactions(self, clients: LogClients, topic: str) -> InTransaction:
+        return lambda transactional_id, entries: write_in_transaction(
+            clients, self._lease, transactional_id, topic, entries
+        )
 
 
 def _config_plan(topic: StorageTopic) -> TopicPlan:

@@ -101,6 +101,7 @@ class Worker:
                 targets.errors,
                 config.converters,
                 derived=bool(flow),
+                exactly_once=backing.exactly_once,
             ),
             standalone=standalone,
             log_levels=LogLevels(tell_spark=spark.set_log_levels),

@@ -159,11 +159,12 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         instead="Leave it out or set it to requested; records are copied at least once.",
     ),
     not_yet("transaction.boundary", "transaction.boundary.interval.ms", note="of exactly-once delivery"),
-    accepted(
+    ours(
         "offsets.storage.topic",
         note=
-            "source offsets are read from and written to the worker's topic alone; a line in the log. Connect writes "
-            "to both and prefers its own",
+            "made, read and preferred as by Connect. Tasks write to it alone; Connect's write to the worker's topic "
+            "as well. What REST changes is in both",
+        differs=never,
     ),
     accepted("config.action.reload", note="no provider here says that a value has changed", differs=never),
     yes("connector.plugin.version", note="4.3.1, or a range that holds it"),

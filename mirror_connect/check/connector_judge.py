@@ -6,17 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from mirror_connect.app.config.config_providers import has_reference
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.client_properties import OverridePolicy, split
 from mirror_connect.app.herder.config_notices import KNOWN_NAMES, names_without_effect
+from mirror_connect.app.herder.exactly_once_rules import EXACTLY_ONCE, NO_EXACTLY_ONCE, required
 from mirror_connect.app.herder.plugins import CLASS
-from mirror_connect.app.herder.validation import (
-    EXACTLY_ONCE,
-    NO_EXACTLY_ONCE,
-    VERSION,
-    judged_config,
-    refuses_exactly_once,
-)
+from mirror_connect.app.herder.validation import VERSION, judged_config
 from mirror_connect.check.clients import idle_text
 from mirror_connect.check.connector_deviations import OF_CHECKPOINT, OF_HEARTBEAT, OF_SOURCE
 from mirror_connect.check.deviations import BYTES_INSTEAD, Row, row_of
@@ -62,10 +58,13 @@ _CLIENTS: Final[Mapping[str, tuple[Kind, bool]]] = {
 }
 
 
-def judge_connector(config: Config, policy: OverridePolicy | None = None) -> list[Judgement]:
+def judge_connector(
+    config: Config, policy: OverridePolicy | None = None, support: Support = Support.DISABLED
+) -> list[Judgement]:
     """A judgement for each property, in the config's order, then for those that are missing.
 
-    `policy`: the worker's for overrides, if it is known. Of a connector that does not exist here, only the class is judged.
+    `policy`: the worker's for overrides, if it is known. `support`: its exactly.once.source.support. Of a connector that
+    does not exist here, only the class is judged.
     """
     class_name = config.get(CLASS)
     if not class_name:
@@ -78,7 +77,7 @@ def judge_connector(config: Config, policy: OverridePolicy | None = None) -> lis
         others = f" Its {len(config) - 1} other properties are not judged." if len(config) > 1 else ""
         return [Judgement(CLASS, Verdict.REFUSED, f"There is no connector of this class here.{others}", OTHER_CLASS)]
     referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
-    errors = _errors(definition, config, referenced, policy or OverridePolicy())
+    errors = _errors(definition, config, referenced, policy or OverridePolicy(), support)
     found = []
     for name, value in config.items():
         if name in errors:
@@ -93,7 +92,7 @@ def judge_connector(config: Config, policy: OverridePolicy | None = None) -> lis
 
 
 def _errors(
-    definition: ConnectorDefinition, config: Config, referenced: set[str], policy: OverridePolicy
+    definition: ConnectorDefinition, config: Config, referenced: set[str], policy: OverridePolicy, support: Support
 ) -> dict[str, str]:
     """The error of each property that is refused, also of those that the worker would name only after others are mended."""
     errors: dict[str, str] = {}
@@ -104,7 +103,7 @@ def _errors(
         # PUT takes the name from its path.
         given = {"name": "check", **stand_ins, **judged_names, CLASS: definition.class_name}
         try:
-            results = judged_config(definition, given, given, policy)
+            results = judged_config(definition, given, given, policy, support)
         except BadRequest as error:
             found = {VERSION: str(error)}
         else:
@@ -113,10 +112,8 @@ def _errors(
             if any(map(_is_login, errors)):
                 # What a login lacks without its refused properties is not a mistake of the config.
                 found = {name: text for name, text in found.items() if name in config or not _is_login(name)}
-            # The worker looks at it last. What else it asks for before would be of no use.
-            if (EXACTLY_ONCE in found and refuses_exactly_once(given)) or (
-                not found.keys() - errors.keys() - referenced and refuses_exactly_once(given)
-            ):
+            if EXACTLY_ONCE in found and required(given) and support is not Support.ENABLED:
+                # What else it needs would be of no use on this worker.
                 found[EXACTLY_ONCE] = NO_EXACTLY_ONCE
         # Behind a stand-in nothing is wrong; a login without the values that providers hold looks wrong, and may be right.
         new = {name: text for name, text in found.items() if name not in errors and name not in referenced}

@@ -38,7 +38,7 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "exactly.once.source.support",
-        note="but for `disabled`: not yet",
+        note="but for `disabled`, and `preparing`, which is the same here: not yet",
         instead=
             "Records are copied at least once then, and a crash repeats half a second of them as a rule.",
     ),

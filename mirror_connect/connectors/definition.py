@@ -77,6 +77,10 @@ class ConnectorDefinition:
         """Why no task of this config will read an offset that a client has set, half a sentence; None if one may."""
         return None
 
+    def exactly_once(self, config: Mapping[str, str]) -> bool | None:
+        """Whether the connector says that it can copy exactly once with this config; None if it does not say."""
+        return None
+
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """One line for each setting of a valid config that has no effect or may surprise."""
         return []

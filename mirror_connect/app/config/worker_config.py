@@ -20,6 +20,7 @@ from mirror_connect.app.config.common_config import (
     warn_of_unknown,
 )
 from mirror_connect.app.config.config_providers import Resolved, Resolver, resolve_own
+from mirror_connect.app.config.exactly_once import SUPPORT, Support
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.config.worker_keys import WORKER_KEYS, likely_storage_name
 from mirror_connect.connectors.config.table import Settings
@@ -53,6 +54,7 @@ class WorkerConfig(CommonConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
+    exactly_once: Support = Support.DISABLED
 
     @property
     def config_topic(self) -> str:
@@ -118,6 +120,7 @@ def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> Worke
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
+        exactly_once=Support(settings.text(SUPPORT).lower()),
     )
     if warnings:
         for name in storage_fixed(resolved.values):
@@ -153,14 +156,14 @@ def _storage(settings: Settings, kind: Storage) -> StorageTopic:
 
 
 def _refuse_unsupported(settings: Settings) -> None:
-    support = settings.text("exactly.once.source.support")
-    if support.lower() != "disabled":
+    support = settings.text(SUPPORT)
+    if support.lower() == Support.ENABLED:
         # In this order: without it, connectors that require it are refused.
         problem = (
             "exactly-once delivery isn't supported yet; set exactly.once.support=required of connectors to requested, "
             "then leave this out"
         )
-        raise ConfigError("exactly.once.source.support", support, problem)
+        raise ConfigError(SUPPORT, support, problem)
     session, heartbeat = settings.integer("session.timeout.ms"), settings.integer("heartbeat.interval.ms")
     if heartbeat >= session:
         problem = f"it has to be lower than session.timeout.ms ({session}), a third of it as a rule"

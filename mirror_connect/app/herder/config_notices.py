@@ -106,15 +106,8 @@ class ConfigNotices:
         unapplied = unapplied_converters(config, self._converters)
         if unapplied is not None:
             yield unapplied
-        topic = config.get("offsets.storage.topic", self._offsets_topic)
-        if topic != self._offsets_topic:
-            java = (
-                f", and a Java worker that takes over would read older ones in {topic}" if self._offsets_topic else ""
-            )
-            yield (
-                f"offsets.storage.topic={topic} is not used: source offsets are read from and written to "
-                f"{self._offsets_topic or 'the worker’s offset file'}{java}"
-            )
+        if (topic := config.get("offsets.storage.topic")) is not None and not self._offsets_topic:
+            yield f"offsets.storage.topic={topic} is not used: a standalone worker keeps source offsets in its offset file"
         unknown, misplaced = names_without_effect(() if self._derived else config)
         line = unknown_names_line(unknown, KNOWN_NAMES, "properties")
         if line is not None:

@@ -22,7 +22,7 @@ from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.views import Config, set_values
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
-from mirror_connect.app.storage.offsets import Offset, OffsetEntry, OffsetStore, Partition, record_size
+from mirror_connect.app.storage.offsets import Offset, OffsetEntry, Partition, SourceOffsetStore, record_size
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.java_maps import in_hash_order
 from mirror_connect.connectors.definition import UnknownConnectorClass
@@ -36,7 +36,7 @@ from mirror_connect.kafka_io.admin.admin_errors import AdminError
 log = logging.getLogger(__name__)
 
 # The store with the offsets of a connector, by its resolved config.
-StoreOf = Callable[[Mapping[str, str]], Awaitable[OffsetStore]]
+StoreOf = Callable[[Mapping[str, str]], Awaitable[SourceOffsetStore]]
 Change = tuple[Partition | None, Offset | None]
 
 # Tasks commit and return within two seconds, or they are killed; a machine may be slow.
@@ -124,7 +124,7 @@ class SourceOffsets:
         self,
         name: str,
         check: Callable[[Config, Mapping[str, str]], None],
-        write: Callable[[OffsetStore], Awaitable[None]],
+        write: Callable[[SourceOffsetStore], Awaitable[None]],
     ) -> None:
         while True:
             async with self._leadership.writing() as snapshot:
@@ -158,7 +158,7 @@ class SourceOffsets:
         except ConfigError as error:
             raise BadRequest(str(error)) from None
 
-    async def _store(self, config: Config, resolved: Mapping[str, str]) -> OffsetStore:
+    async def _store(self, config: Config, resolved: Mapping[str, str]) -> SourceOffsetStore:
         try:
             return await self._store_of(resolved)
         except (ClusterUnreachable, NotAuthorized, AdminError, ConfigError) as error:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mirror_connect.app.config.config_reads import ConfigReads
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest, InvalidConfig
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.exactly_once_rules import NO_EXACTLY_ONCE, check_exactly_once, required
 from mirror_connect.app.herder.interfaces import Resolver
 from mirror_connect.app.herder.plugins import CLASS
 from mirror_connect.app.herder.views import Config, set_values
@@ -29,8 +31,6 @@ from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets
 from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, class_problem, is_user_class
 
 VERSION: Final = "connector.plugin.version"
-EXACTLY_ONCE: Final = "exactly.once.support"
-NO_EXACTLY_ONCE: Final = "This worker does not have exactly-once source support enabled."
 # The longest that a request waits until a class of the user's is made.
 CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
 
@@ -43,6 +43,8 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
 class ConfigRules:
     """The worker's rules for connectors' configs. `converters`: its own, by their settings. `derived`: see ConfigNotices.
 
+    `exactly_once`: its `exactly.once.source.support`.
+
     `target_errors` finds settings of a resolved config that lead to another cluster than the rest; it may ask clusters.
     """
 
@@ -51,6 +53,7 @@ class ConfigRules:
     target_errors: Callable[[Mapping[str, str]], Awaitable[list[str]]] = _no_errors
     converters: Mapping[str, str] = field(default_factory=dict)
     derived: bool = False
+    exactly_once: Support = Support.DISABLED
 
 
 class Validation:
@@ -79,7 +82,7 @@ class Validation:
                 return {}, infos(resolved[CLASS] or "", CONNECTOR_KEYS, refused.values())
             others = self._of_clients(resolved, config)
             _check_override_types(others, resolved)
-            judged = _judged(definition, resolved, config, others)
+            judged = self._judged(definition, resolved, config, others)
             return judged, infos(resolved[CLASS] or "", definition.validation_order, judged.values())
 
         judged, answer = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
@@ -115,7 +118,7 @@ class Validation:
             refused = _of_another_version(definition, resolved, config)
             if refused is not None:
                 return [error for result in refused.values() for error in result.errors]
-            return _judged(definition, resolved, config, self._of_clients(resolved, config))
+            return self._judged(definition, resolved, config, self._of_clients(resolved, config))
 
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
         if isinstance(judged, list):
@@ -125,13 +128,22 @@ class Validation:
         # Connect would store a config with nulls, and could never start the connector.
         nulls = [name for name, value in config.items() if value is None and not judged[name].errors]
         errors += [NULL_REFUSED] * len(nulls)
-        if not errors and refuses_exactly_once(resolved):
-            # Refused, not ignored: no worker copies exactly once yet.
+        if not errors and self._rules.exactly_once is Support.NONE and required(resolved):
+            # Connect's standalone mode takes it, and copies at least once all the same.
             errors.append(NO_EXACTLY_ONCE)
         if not errors:
             await self.accepted(set_values(config))
             errors.extend(await self._rules.target_errors(set_values(resolved)))
         return errors
+
+    def _judged(
+        self,
+        definition: ConnectorDefinition,
+        resolved: Config,
+        config: Config,
+        of_clients: Mapping[str, ValidatedKey],
+    ) -> dict[str, ValidatedKey]:
+        return _judged(definition, resolved, config, of_clients, self._rules.exactly_once)
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)
@@ -168,7 +180,11 @@ class Validation:
 
 
 def judged_config(
-    definition: ConnectorDefinition, resolved: Config, config: Config, policy: OverridePolicy
+    definition: ConnectorDefinition,
+    resolved: Config,
+    config: Config,
+    policy: OverridePolicy,
+    exactly_once: Support = Support.DISABLED,
 ) -> dict[str, ValidatedKey]:
     """Every setting of a config with its errors, without classes of the user's; `config` as written.
 
@@ -177,19 +193,19 @@ def judged_config(
     refused = _of_another_version(definition, resolved, config)
     if refused is not None:
         return refused
-    return _judged(definition, resolved, config, check_client_properties(resolved, config, policy))
-
-
-def refuses_exactly_once(resolved: Config) -> bool:
-    """Whether a config without other errors asks for what no worker has yet."""
-    return (resolved.get(EXACTLY_ONCE) or "").lower() == "required"
+    return _judged(definition, resolved, config, check_client_properties(resolved, config, policy), exactly_once)
 
 
 def _judged(
-    definition: ConnectorDefinition, resolved: Config, config: Config, of_clients: Mapping[str, ValidatedKey]
+    definition: ConnectorDefinition,
+    resolved: Config,
+    config: Config,
+    of_clients: Mapping[str, ValidatedKey],
+    exactly_once: Support,
 ) -> dict[str, ValidatedKey]:
     """Every setting in Connect's order: the framework's, those of aliases, the connector's, of clients, of converters."""
     judged = definition.validate(resolved, config)
+    check_exactly_once(judged, definition, resolved, exactly_once)
     plugged = check_aliases(judged, resolved, config)
     framework = {key.name: judged.pop(key.name) for key in (*CONNECTOR_KEYS, *SOURCE_KEYS)}
     return {

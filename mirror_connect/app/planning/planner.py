@@ -23,12 +23,12 @@ from mirror_connect.app.planning.plan import (
     Side,
 )
 from mirror_connect.app.planning.source import plan_source, with_amounts
-from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.offsets import SourceOffsetStore
 from mirror_connect.app.worker_connectors.empty_selections import nothing_translated
 from mirror_connect.app.worker_connectors.internal_topics import checkpoints_topic, heartbeats_topic
 from mirror_connect.app.worker_connectors.source_groups import groups_to_assign, see_groups
 from mirror_connect.app.worker_connectors.source_positions import stored_source_offsets
-from mirror_connect.app.worker_connectors.target_choice import Target, TargetChooser
+from mirror_connect.app.worker_connectors.target_choice import OFFSETS_TOPIC, Target, TargetChooser
 from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, MirrorSource, connector_definition
 from mirror_connect.connectors.acls import AclBinding
 from mirror_connect.connectors.config.table import Settings
@@ -71,7 +71,7 @@ class Planner:
     def __init__(
         self,
         targets: TargetChooser,
-        offsets_of: Callable[[Mapping[str, str]], Awaitable[OffsetStore]],
+        offsets_of: Callable[[Mapping[str, str]], Awaitable[SourceOffsetStore]],
         offsets_topic: str,
     ) -> None:
         self._targets = targets
@@ -144,10 +144,17 @@ class Planner:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def _store(self, resolved: Mapping[str, str], target: Target, admin: ClusterAdmin) -> OffsetStore | None:
+    async def _store(
+        self, resolved: Mapping[str, str], target: Target, admin: ClusterAdmin
+    ) -> SourceOffsetStore | None:
         """Where the connector's source offsets are; None if that topic does not exist: to open it would create it."""
-        if not target.own and self._offsets_topic not in await self._in_thread(admin.topics):
+        if target.own and not target.offsets_topic:
+            return await self._offsets_of(resolved)
+        there = await self._in_thread(admin.topics)
+        if not target.own and self._offsets_topic not in there:
             return None
+        if target.offsets_topic and target.offsets_topic not in there:
+            resolved = {name: value for name, value in resolved.items() if name != OFFSETS_TOPIC}
         return await self._offsets_of(resolved)
 
 
@@ -160,7 +167,7 @@ def _works(settings: Settings, definition: object) -> bool:
     return settings.boolean("enabled")
 
 
-async def _stored_acls(store: OffsetStore | None, settings: Settings) -> dict[AclBinding, set[AclBinding]]:
+async def _stored_acls(store: SourceOffsetStore | None, settings: Settings) -> dict[AclBinding, set[AclBinding]]:
     if store is None or not settings.boolean(REMOVE_ACLS):
         return {}
     notes = await store.notes(settings.originals.get("name", ""))

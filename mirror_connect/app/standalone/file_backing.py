@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.interfaces import GroupAssignment, GroupWork, Silence, sole_assignment
 from mirror_connect.app.standalone.file_log import OffsetFileLog
 from mirror_connect.app.standalone.memory_log import MemoryLog
@@ -110,6 +111,11 @@ class FileBacking:
         self._file = OffsetFileLog(path, interval_ms)
         self.offsets = OffsetStore(self._file)
         self.stores = FileOffsets(self.offsets, self._file)
+
+    @property
+    def exactly_once(self) -> Support:
+        """See Backing. As in Connect, a standalone worker copies at least once."""
+        return Support.NONE
 
     def transactional_id(self, task: TaskId) -> str:
         """See Backing. As in Connect, tasks of a standalone worker have none: it would need a right of its own."""

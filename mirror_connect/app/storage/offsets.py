@@ -7,9 +7,9 @@ The tasks' own producers write source offsets. This store reads them, and writes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.topic_log import TopicLog
@@ -47,15 +47,57 @@ def record_size(connector: str, partition: Partition | None, offset: Offset | No
     return len(offset_key(connector, partition)) + len(offset_value(offset) or b"")
 
 
+class SourceOffsetStore(Protocol):
+    """Where the source offsets of a connector are. All methods that wait raise ClusterUnreachable, NotAuthorized."""
+
+    async def source_offsets(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
+        """The stored offset of each partition, in their order; None if there is none.
+
+        Reads to the end first, so it never misses a source offset that was acknowledged before the call. When a task
+        starts, its predecessor is fenced before this call; that also ends the transaction that it may have left open.
+        """
+
+    def origins(self, connector: str, partitions: Iterable[Partition]) -> list[OffsetOrigin]:
+        """The origin of each source offset, if its writer stored one. As last read: call right after `source_offsets`."""
+
+    async def entries(self, connector: str) -> list[OffsetEntry]:
+        """Every source offset stored for a connector, whatever the member order of the keys."""
+
+    async def notes(self, connector: str) -> list[OffsetEntry]:
+        """The ACLs that a connector has copied, which are stored with its source offsets."""
+
+    async def put(
+        self, connector: str, offsets: Iterable[tuple[Partition | None, Offset | None]], transactional_id: str = ""
+    ) -> None:
+        """Writes source offsets or notes; None removes one. Source offsets only while no task of the connector runs.
+
+        With a transactional id it is one transaction of this id, which fences the task that had it.
+        """
+
+    async def forget(self, connector: str, transactional_id: str = "") -> None:
+        """Removes all records of a connector, also notes and keys in another member order. Only when `put` is allowed."""
+
+
+# Writes records in one transaction of a transactional id, after it has fenced other producers with this id.
+InTransaction = Callable[[str, Sequence[tuple[bytes, bytes | None]]], Awaitable[None]]
+
+
 class OffsetStore:
-    """An offset topic, the worker's own or one of another cluster.
+    """An offset topic, the worker's own or one of another cluster. Implements SourceOffsetStore.
 
     `patience_s`: how long `source_offsets` waits for the topic's end, which an open transaction may delay.
+    `in_transaction`: None if nothing here is written in transactions.
     """
 
-    def __init__(self, topic_log: TopicLog, patience_s: float = SOURCE_OFFSETS_PATIENCE_S) -> None:
+    def __init__(
+        self,
+        topic_log: TopicLog,
+        patience_s: float = SOURCE_OFFSETS_PATIENCE_S,
+        in_transaction: InTransaction | None = None,
+    ) -> None:
         self._log = topic_log
         self._patience_s = patience_s
+        self._in_transaction = in_transaction
         self._values: dict[bytes, bytes] = {}
         # Only for source offsets that our tasks wrote; Kafka's workers and REST write no origin.
         self._origins: dict[bytes, OffsetOrigin] = {}
@@ -70,26 +112,21 @@ class OffsetStore:
         await self._log.stop()
 
     async def source_offsets(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
-        """The stored offset of each partition, in their order; None if there is none.
-
-        Reads to the end first, so it never misses a source offset that was acknowledged before the call. When a task
-        starts, its predecessor is fenced before this call; that also ends the transaction that it may have left open.
-        Raises ClusterUnreachable, NotAuthorized.
-        """
+        """See SourceOffsetStore."""
         await self._log.read_to_end(self._patience_s)
         values = (self._values.get(offset_key(connector, partition)) for partition in partitions)
         return [json_text.decode_object(value) for value in values]
 
     def origins(self, connector: str, partitions: Iterable[Partition]) -> list[OffsetOrigin]:
-        """The origin of each source offset, if its writer stored one. As last read: call right after `source_offsets`."""
+        """See SourceOffsetStore."""
         return [self._origins.get(offset_key(connector, partition), OffsetOrigin()) for partition in partitions]
 
     async def entries(self, connector: str) -> list[OffsetEntry]:
-        """Every source offset stored for a connector, whatever the member order of the keys."""
+        """See SourceOffsetStore."""
         return [each for each in await self._all(connector) if not is_acl_partition(each.partition)]
 
     async def notes(self, connector: str) -> list[OffsetEntry]:
-        """The ACLs that a connector has copied, which are stored with its source offsets."""
+        """See SourceOffsetStore."""
         return [each for each in await self._all(connector) if is_acl_partition(each.partition)]
 
     async def _all(self, connector: str) -> list[OffsetEntry]:
@@ -98,15 +135,24 @@ class OffsetStore:
         # To parse a hundred thousand of them takes a while.
         return await asyncio.to_thread(_entries, stored)
 
-    async def put(self, connector: str, offsets: Iterable[tuple[Partition | None, Offset | None]]) -> None:
-        """Writes source offsets or notes; None removes one. Source offsets only while no task of the connector runs."""
-        await self._log.append_all([(offset_key(connector, part), offset_value(offset)) for part, offset in offsets])
-        await self._log.read_to_end()
+    async def put(
+        self, connector: str, offsets: Iterable[tuple[Partition | None, Offset | None]], transactional_id: str = ""
+    ) -> None:
+        """See SourceOffsetStore."""
+        entries = [(offset_key(connector, part), offset_value(offset)) for part, offset in offsets]
+        await self._write(entries, transactional_id)
 
-    async def forget(self, connector: str) -> None:
-        """Removes all records of a connector, also notes and keys in another member order. Only when `put` is allowed."""
+    async def forget(self, connector: str, transactional_id: str = "") -> None:
+        """See SourceOffsetStore."""
         await self._log.read_to_end()
-        await self._log.append_all([(key, None) for key in self._keys(connector)])
+        await self._write([(key, None) for key in self._keys(connector)], transactional_id)
+
+    async def _write(self, entries: Sequence[tuple[bytes, bytes | None]], transactional_id: str) -> None:
+        if not transactional_id:
+            await self._log.append_all(entries)
+        elif entries:
+            assert self._in_transaction is not None
+            await self._in_transaction(transactional_id, entries)
         await self._log.read_to_end()
 
     def _keys(self, connector: str) -> list[bytes]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
-from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.layered_offsets import LayeredOffsets
+from mirror_connect.app.storage.offsets import SourceOffsetStore
 from mirror_connect.app.worker_connectors.target_choice import Target
 
 log = logging.getLogger(__name__)
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 IDLE_S: Final = 600.0
 # Not only the address: two logins may have different rights, and one must not read with the other's.
 _Properties = frozenset[tuple[str, str]]
+# A login, and the name of a connector's own topic; empty for the common one.
+_Place = tuple[_Properties, str]
 
 
 async def _nothing() -> None:
@@ -30,7 +33,7 @@ class OpenStore:
     Tasks write to the topic, which has so many partitions. If it is empty, they report to the worker.
     """
 
-    store: OffsetStore
+    store: SourceOffsetStore
     topic: str
     partitions: int
     close: Callable[[], Awaitable[None]] = _nothing
@@ -58,7 +61,10 @@ class Stores(Protocol):
 
 
 class OffsetStores:
-    """The worker's offset store, and those of other clusters that connectors write to; these are closed when idle."""
+    """The worker's offset store, those of other clusters and connectors' own; all but the first are closed when idle.
+
+    `open_other` opens the target's `offsets_topic`, or the common one of its cluster.
+    """
 
     def __init__(
         self,
@@ -69,40 +75,45 @@ class OffsetStores:
         self._own = own
         self._open_other = open_other
         self._idle_s = idle_s
-        self._others: dict[_Properties, OpenStore] = {}
-        self._ends: dict[_Properties, asyncio.TimerHandle] = {}
+        self._others: dict[_Place, OpenStore] = {}
+        self._ends: dict[_Place, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
         # One for each login: a cluster that is slow to answer keeps only its own connectors waiting.
-        self._opening: dict[_Properties, asyncio.Lock] = {}
+        self._opening: dict[_Place, asyncio.Lock] = {}
 
     async def of(self, target: Target) -> OpenStore:
         """See Stores."""
-        if target.own:
-            return self._own()
-        login = frozenset(target.producer.items())
-        async with self._opening.setdefault(login, asyncio.Lock()):
-            if login not in self._others:
-                self._others[login] = await self._open_other(target)
-            if login in self._ends:
-                self._ends[login].cancel()
-            self._ends[login] = asyncio.get_running_loop().call_later(self._idle_s, self._close, login)
-            return self._others[login]
+        if target.offsets_topic:
+            common = await self.of(replace(target, offsets_topic=""))
+            own = await self._opened(target)
+            return OpenStore(LayeredOffsets(own.store, common.store), own.topic, own.partitions)
+        return self._own() if target.own else await self._opened(target)
+
+    async def _opened(self, target: Target) -> OpenStore:
+        place = frozenset(target.producer.items()), target.offsets_topic
+        async with self._opening.setdefault(place, asyncio.Lock()):
+            if place not in self._others:
+                self._others[place] = await self._open_other(target)
+            if place in self._ends:
+                self._ends[place].cancel()
+            self._ends[place] = asyncio.get_running_loop().call_later(self._idle_s, self._close, place)
+            return self._others[place]
 
     def reported(self, entries: Sequence[Reported]) -> None:
         """See Stores. These tasks write their source offsets themselves."""
         raise RuntimeError(f"{len(entries)} source offsets were reported by a task that has a topic for them")
 
-    def _close(self, login: _Properties) -> None:
-        del self._ends[login]
-        closing = asyncio.ensure_future(_closed(self._others.pop(login)))
+    def _close(self, place: _Place) -> None:
+        del self._ends[place]
+        closing = asyncio.ensure_future(_closed(self._others.pop(place)))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
     async def stop(self) -> None:
-        """Closes the stores of other clusters; the worker closes its own."""
-        for login, end in list(self._ends.items()):
+        """Closes the stores of other clusters and connectors' own; the worker closes the rest."""
+        for place, end in list(self._ends.items()):
             end.cancel()
-            self._close(login)
+            self._close(place)
         await asyncio.gather(*self._closing)
 
 
@@ -110,4 +121,4 @@ async def _closed(store: OpenStore) -> None:
     try:
         await store.close()
     except Exception:
-        log.exception("The offsets topic of another cluster was not closed cleanly")
+        log.exception("The offset topic %s was not closed cleanly", store.topic)

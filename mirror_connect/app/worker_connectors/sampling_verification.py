@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.offsets import SourceOffsetStore
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors.config.table import Settings
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 COMMAND: Final = (sys.executable, "-P", "-m", "mirror_connect.cli.sampling_process")
 # The store of the source offsets of connectors with this resolved config.
-OffsetsOf = Callable[[Mapping[str, str]], Awaitable[OffsetStore]]
+OffsetsOf = Callable[[Mapping[str, str]], Awaitable[SourceOffsetStore]]
 RETRY_S: Final = (1.0, 5.0, 30.0)
 STEADY_S: Final = 60.0
 LAST_S: Final = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.offsets import SourceOffsetStore
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.records.internal_json import is_integer
 from mirror_connect.connectors.records.source_offsets import MAX_OFFSET
@@ -13,7 +13,7 @@ from mirror_connect.connectors.task_protocol import SourceOffset
 
 
 async def stored_source_offsets(
-    store: OffsetStore | None, connector: str, alias: str, partitions: Sequence[TopicPartition]
+    store: SourceOffsetStore | None, connector: str, alias: str, partitions: Sequence[TopicPartition]
 ) -> list[SourceOffset]:
     """The last replicated offset of each partition, in their order. Without a store there is none.
 

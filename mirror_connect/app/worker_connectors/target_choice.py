@@ -35,6 +35,7 @@ from mirror_connect.kafka_io.client.addresses import bootstrap_servers
 log = logging.getLogger(__name__)
 
 BOOTSTRAP: Final = "bootstrap.servers"
+OFFSETS_TOPIC: Final = "offsets.storage.topic"
 # The longest that the validation of a config waits for clusters; the start of the connector checks again.
 CHECK_WAIT_S: Final = 8.0
 CHECK_CALL_S: Final = 4.0
@@ -48,7 +49,8 @@ _KEY: Final = os.urandom(32)
 class Target:
     """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster.
 
-    `reserved`: the worker's internal topics there, so no copy may be written to them.
+    `reserved`: the worker's internal topics there, so no copy may be written to them. `offsets_topic`: of the connector's
+    own, there; empty if its source offsets are in the topic of all connectors.
     """
 
     own: bool
@@ -56,6 +58,7 @@ class Target:
     admin: Mapping[str, str] = field(repr=False)
     consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
     reserved: frozenset[str] = frozenset()
+    offsets_topic: str = ""
 
 
 class TargetChooser:
@@ -129,16 +132,22 @@ class TargetChooser:
     def _target(self, config: Mapping[str, str], admin: Mapping[str, str], *, own: bool) -> Target:
         overrides = producer_overrides(config)
         consumer = target_consumer(config)
+        offsets_topic = self._offsets_topic(config)
+        reserved = self._worker.internal_topics(own_cluster=own) | ({offsets_topic} if offsets_topic else set())
         if not own:
             self._log_where_data_goes(config.get("name"), admin[BOOTSTRAP])
-            reserved = self._worker.internal_topics(own_cluster=False)
-            return Target(False, {**target_producer(config), **overrides}, admin, consumer, reserved)
+            return Target(False, {**target_producer(config), **overrides}, admin, consumer, reserved, offsets_topic)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
         if not _names_a_cluster(consumer):
             consumer = {**self._worker.client("consumer"), **consumer}
-        reserved = self._worker.internal_topics(own_cluster=True)
-        return Target(True, {**self._worker.client("producer"), **overrides}, admin, consumer, reserved)
+        producer = {**self._worker.client("producer"), **overrides}
+        return Target(True, producer, admin, consumer, reserved, offsets_topic)
+
+    def _offsets_topic(self, config: Mapping[str, str]) -> str:
+        # A standalone worker has a file, whatever the config says.
+        named = config.get(OFFSETS_TOPIC, "").strip() if self._worker.offset_topic else ""
+        return "" if named == self._worker.offset_topic else named
 
     def _log_where_data_goes(self, connector: str | None, address: str) -> None:
         if (connector, address) in self._logged:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from mirror_connect.app.config.common_config import CommonConfig
-from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.offsets import SourceOffsetStore
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
 from mirror_connect.app.worker_connectors.offset_stores import Reported, Stores
 from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedTaskConfigs
@@ -113,7 +113,7 @@ class TaskSpecs:
             program=self._program,
         )
 
-    async def offsets_of(self, resolved: Mapping[str, str]) -> OffsetStore:
+    async def offsets_of(self, resolved: Mapping[str, str]) -> SourceOffsetStore:
         """Where tasks of a connector with this resolved config write their source offsets. Errors as of `build`."""
         return (await self._stores.of(await self._targets.chosen(resolved))).store
 

@@ -122,7 +122,8 @@ SOURCE_KEYS: Final = ConfigTable(
         "Milliseconds of a transaction with transaction.boundary=interval. Not in effect yet.",
         _EXACTLY_ONCE, 4, "SHORT", "Transaction boundary interval", unset_or(between(0))),
     Key("offsets.storage.topic", STRING, None, LOW,
-        "A separate topic for this connector's source offsets. No effect, with a log line: the worker's topic is used.",
+        "A topic of its own for this connector's source offsets, made if it is not there. The worker's topic counts for "
+        "what is not in it.",
         "offsets.topic", 1, "LONG", "Offsets topic", not_empty),
 )
 # fmt: on

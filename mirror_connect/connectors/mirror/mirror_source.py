@@ -169,6 +169,10 @@ class MirrorSource(ConnectorDefinition):
         same = cluster == config.get("source.cluster.alias", "source")
         return None if same else f"cluster {cluster} is not its source.cluster.alias"
 
+    def exactly_once(self, config: Mapping[str, str]) -> bool | None:
+        """See ConnectorDefinition. Records of transactions that were aborted at the source must not be copied."""
+        return source_consumer(config).get("isolation.level") == "read_committed"
+
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect, and those not supported yet."""
         return mirror_warnings(config) + _not_yet(config)
@@ -215,7 +219,7 @@ def _check_exactly_once(results: dict[str, ValidatedKey], config: Mapping[str, s
     if config.get("exactly.once.support") != "required":
         return
     given = {name: value for name, value in config.items() if value is not None}
-    if source_consumer(given).get("isolation.level") != "read_committed":
+    if not MirrorSource().exactly_once(given):
         result = results["exactly.once.support"]
         result.value = None
         result.errors.append(

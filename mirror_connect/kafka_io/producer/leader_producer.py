@@ -1,4 +1,7 @@
-"""Writes for the group's leader by librdkafka: a producer with a transactional id, one transaction per write."""
+"""Writes for the group's leader by librdkafka: a producer with a transactional id, one transaction per write.
+
+Its records are configs, and the source offsets that clients set of connectors that copy exactly once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, OutcomeUnknown
 from mirror_connect.connectors.rights import on_transactional_id
-from mirror_connect.kafka_io.producer.leader_writer import Entry, TransactionalIdDenied
+from mirror_connect.kafka_io.client.worker_lease import WorkerLease, lease_over
+from mirror_connect.kafka_io.producer.leader_writer import CLAIM_S, Entry, TransactionalIdDenied
 
 if TYPE_CHECKING:
     from mirror_connect.kafka_io.consumer.log_clients import LogClients
@@ -21,6 +25,25 @@ if TYPE_CHECKING:
 # After this time the broker aborts a transaction that a killed leader left open. Until then readers wait.
 TRANSACTION_S: Final = 10.0
 _ABORT_S: Final = 2.0
+
+
+async def write_in_transaction(
+    clients: LogClients, lease: WorkerLease, transactional_id: str, topic: str, entries: Sequence[Entry]
+) -> None:
+    """Fences the producers with this transactional id, then writes all entries or none of them.
+
+    LeaseOver, NotAuthorized, ClusterUnreachable: nothing was written. OutcomeUnknown: the entries may be written.
+    """
+    if (left := lease.remaining()) <= 0:
+        raise lease_over()
+    producer = LeaderProducer(clients, transactional_id)
+    try:
+        await producer.claim(min(left, CLAIM_S))
+        if (left := lease.remaining()) <= 0:
+            raise lease_over()
+        await producer.write(topic, entries, left)
+    finally:
+        producer.close()
 
 
 class LeaderProducer:

@@ -126,12 +126,14 @@ def test_what_a_config_provider_gave_is_not_shown(caplog: pytest.LogCaptureFixtu
 
 
 def test_an_offsets_topic_of_ones_own_is_said_not_to_be_used(caplog: pytest.LogCaptureFixture) -> None:
-    [line] = said(caplog, {**VALID, "offsets.storage.topic": "mine"})
+    """In standalone mode, where Connect does not use it either."""
+    [line] = said(caplog, {**VALID, "offsets.storage.topic": "mine"}, ConfigNotices())
     assert "offsets.storage.topic=mine is not used" in line
 
 
-def test_the_workers_own_offsets_topic_is_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
-    assert said(caplog, {**VALID, "offsets.storage.topic": "connect-offsets"}) == []
+@pytest.mark.parametrize("topic", ["mine", "connect-offsets"])
+def test_an_offsets_topic_is_nothing_to_speak_of_in_a_group(topic: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert said(caplog, {**VALID, "offsets.storage.topic": topic}) == []
 
 
 def test_names_that_come_from_a_checked_file_are_not_told_and_all_else_is(caplog: pytest.LogCaptureFixture) -> None:

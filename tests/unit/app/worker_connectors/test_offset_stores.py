@@ -18,20 +18,20 @@ class Clusters:
         self.closed: list[str] = []
 
     async def open(self, target: Target) -> OpenStore:
-        name = f"{target.producer['bootstrap.servers']}/{target.producer['sasl.jaas.config']}"
+        name = f"{target.producer['bootstrap.servers']}/{target.producer['sasl.jaas.config']}{target.offsets_topic}"
         self.opened.append(name)
 
         async def close() -> None:
             self.closed.append(name)
 
-        return OpenStore(cast("OffsetStore", name), "connect-offsets", 1, close)
+        return OpenStore(cast("OffsetStore", name), target.offsets_topic or "connect-offsets", 1, close)
 
     def stores(self, idle_s: float = 600.0) -> OffsetStores:
         return OffsetStores(lambda: OpenStore(cast("OffsetStore", "own"), "connect-offsets", 1), self.open, idle_s)
 
 
-def target(login: str = "a", *, own: bool = False) -> Target:
-    return Target(own, {"bootstrap.servers": "b:1", "sasl.jaas.config": login}, {})
+def target(login: str = "a", *, own: bool = False, topic: str = "") -> Target:
+    return Target(own, {"bootstrap.servers": "b:1", "sasl.jaas.config": login}, {}, offsets_topic=topic)
 
 
 async def test_the_same_way_to_a_cluster_is_opened_once() -> None:
@@ -73,3 +73,19 @@ async def test_all_are_closed_at_the_end_and_the_workers_own_is_left_alone() -> 
     await stores.of(target(own=True))
     await stores.stop()
     assert clusters.closed == ["b:1/a"]
+
+
+async def test_a_connectors_own_topic_is_opened_beside_the_workers() -> None:
+    clusters = Clusters()
+    stores = clusters.stores()
+    found = await stores.of(target(own=True, topic="/mine"))
+    await stores.of(target(own=True, topic="/mine"))
+    assert (clusters.opened, found.topic) == (["b:1/a/mine"], "/mine")
+    await stores.stop()
+    assert clusters.closed == ["b:1/a/mine"]
+
+
+async def test_a_connectors_own_topic_on_another_cluster_lies_above_the_common_one_there() -> None:
+    clusters = Clusters()
+    await clusters.stores().of(target(topic="/mine"))
+    assert clusters.opened == ["b:1/a", "b:1/a/mine"]
