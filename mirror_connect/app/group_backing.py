@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.config.worker_config import StorageTopic, WorkerConfig
-from mirror_connect.app.herder.membership import MARGIN_SECONDS, Membership
+from mirror_connect.app.group.lease import MARGIN_SECONDS
+from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.storage.offsets import InTransaction, OffsetStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore

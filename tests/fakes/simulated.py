@@ -12,13 +12,32 @@ import itertools
 import random
 from asyncio import events
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 
 T = TypeVar("T")
 # More than any rounding of times, and less than anything that happens here takes.
 LEAST_S: Final = 1e-9
+
+
+class Later(Generic[T]):
+    """What a broker answers later: `serve` of Process.call may return it."""
+
+    def __init__(self) -> None:
+        self._outcome: tuple[T | None, Exception | None] | None = None
+        self._told: Callable[[T | None, Exception | None], None] | None = None
+
+    def answer(self, result: T | None, error: Exception | None = None) -> None:
+        if self._outcome is None:
+            self._outcome = result, error
+            if self._told is not None:
+                self._told(*self._outcome)
+
+    def then(self, told: Callable[[T | None, Exception | None], None]) -> None:
+        self._told = told
+        if self._outcome is not None:
+            told(*self._outcome)
 
 
 class _NoSelector:
@@ -181,7 +200,7 @@ class Process(asyncio.BaseEventLoop):
                     self.step()
         self.close()
 
-    async def call(self, serve: Callable[[], T], timeout: float = 30.0) -> T:
+    async def call(self, serve: Callable[[], T | Later[T]], timeout: float = 30.0) -> T:
         """A request to a broker: `serve` is what happens there when it arrives. ConnectionLost, also after `timeout`.
 
         Requests arrive in their order, but for those that are late.
@@ -197,6 +216,12 @@ class Process(asyncio.BaseEventLoop):
                 error: Exception | None = None
             except Exception as raised:  # noqa: BLE001 - the answer is an error
                 result, error = None, raised
+            if isinstance(result, Later):
+                result.then(answered)
+            else:
+                answered(result, error)
+
+        def answered(result: Any, error: Exception | None) -> None:
             if not late and world.now >= self.cut_until:
                 world.after(back, lambda: deliver(result, error))
 

@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from deploy.local import Listener, LocalCluster
 from deploy.local.free_ports import free_port, give_back
 from deploy.local.java_process import JavaProcess
+from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import OUTSIDE
-from mirror_connect.app.herder.membership import Membership
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import GroupRefusedError, NotAuthorized

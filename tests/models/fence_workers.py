@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import GroupAssignment
-from mirror_connect.app.herder.membership import Membership
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun

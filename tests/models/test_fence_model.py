@@ -20,8 +20,8 @@ from unittest import mock
 
 import pytest
 
-from mirror_connect.app.herder import membership
-from mirror_connect.app.herder.membership import Membership
+from mirror_connect.app.group import lease
+from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
@@ -160,7 +160,7 @@ def positions_without_a_lease() -> AbstractContextManager[Any]:
 
 def a_lease_without_its_margin() -> AbstractContextManager[Any]:
     """The lease is as long as the session: nothing is left for what is on its way, and for clocks that go slower."""
-    return mock.patch.object(membership, "MARGIN_SECONDS", 0.0)
+    return mock.patch.object(lease, "MARGIN_SECONDS", 0.0)
 
 
 def a_lease_from_the_answer_on() -> AbstractContextManager[Any]:

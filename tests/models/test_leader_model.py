@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from mirror_connect.app.errors import ConnectError
+from mirror_connect.app.group.lease import MARGIN_SECONDS
+from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.leadership import Leadership
-from mirror_connect.app.herder.membership import MARGIN_SECONDS, Membership
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog

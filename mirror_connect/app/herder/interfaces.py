@@ -29,7 +29,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A member of the group, and what the leader has assigned to it.
+    """A member of the group, with what the leader has assigned to it and what it has not surely ended yet.
 
     `confirmed`: by connector, up to which offset of the config topic the member had confirmed it when it last joined.
     """
@@ -49,6 +49,7 @@ class LostMember:
     tasks: frozenset[TaskId]
     confirmed: Mapping[str, int]
     lost_at: float
+    connectors: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class GroupAssignment:
     """This worker's place in the group and what it runs. Outside the group: generation -1, no leader, nothing to run.
 
     `workers`: all members, this one too. `lost`: members that were lost some minutes ago or later. `config_offset`: the
-    record of the config topic by which the leader has decided; a worker reads so far before it acts.
+    record of the config topic by which the leader has decided; a worker reads so far before it acts. `delayed_until`: what a
+    lost worker ran waits for it, until then at least (scheduled.rebalance.max.delay.ms); by this worker's boot_clock.
     """
 
     generation: int = NO_GENERATION
@@ -67,6 +69,7 @@ class GroupAssignment:
     workers: tuple[GroupMember, ...] = ()
     lost: tuple[LostMember, ...] = ()
     config_offset: int = -1
+    delayed_until: float | None = None
 
 
 OUTSIDE: Final = GroupAssignment()
@@ -142,6 +145,13 @@ class Membership(Protocol):
         """Call this when `work` has changed: what the leader wants, what a member claims no more or has confirmed.
 
         The group then assigns anew. Several calls in a short time are one.
+        """
+
+    @property
+    def steady(self) -> bool:
+        """Whether this worker has the group's newest assignment, as far as it knows, and has not asked for another one.
+
+        If not, others may have been assigned something that it does not know of.
         """
 
     def runs_for(self) -> float:

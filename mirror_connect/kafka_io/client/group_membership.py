@@ -1,6 +1,6 @@
 """One member of a group with its own protocol type: joins, syncs, sends heartbeats, leaves.
 
-Each call is one step of the group protocol and finds the coordinator itself. The caller (app/herder/membership.py) decides
+Each call is one step of the group protocol and finds the coordinator itself. The caller (app/group/membership.py) decides
 what to do next, so each kind of failure is a class of its own.
 """
 
@@ -54,6 +54,10 @@ class RebalanceNeeded(Exception):
 
 class MembershipLost(Exception):
     """The group has removed this member: join again as a new one. Another member may lead already."""
+
+
+class GenerationOver(MembershipLost):
+    """The group has gone on to another generation. This member is still in it if it had asked to join, but not as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,9 @@ class GroupClient:
             raise CoordinatorLost(f"group.id {group}: {error_name(error)}")
         if error == ErrorCode.REBALANCE_IN_PROGRESS:
             raise RebalanceNeeded(group)
-        if error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}:
+        if error == ErrorCode.ILLEGAL_GENERATION:
+            raise GenerationOver(group)
+        if error == ErrorCode.UNKNOWN_MEMBER_ID:
             raise MembershipLost(group)
         if error == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise MissingRight(f"not authorized to use group.id {group}", on_group("READ", group), self._group.user)

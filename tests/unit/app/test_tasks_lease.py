@@ -19,7 +19,7 @@ async def build():
     worker = DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None).worker
     worker.herder.leadership._changed.clear()
     worker._membership._place = GroupAssignment(1, leader=True)
-    worker._membership._lease_until = worker._membership._clock() + 1000
+    worker._membership._lease.renew(worker._membership._clock() + 100, settled=True)
     worker._membership._report()
     print(worker.herder.leadership._changed.is_set())
 
@@ -35,7 +35,7 @@ async def build():
     worker = DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None).worker
     membership = worker._membership
     membership._place = GroupAssignment(1, leader=sys.argv[2] == "leads")
-    membership._lease_until = membership._clock() + 1000
+    membership._lease.renew(membership._clock() + 100, settled=True)
     print(worker._supervisor.requests._lease())
 
 asyncio.run(build())

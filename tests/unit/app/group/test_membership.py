@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment
-from mirror_connect.app.herder.membership import Membership
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
@@ -247,7 +247,7 @@ async def test_member_the_group_has_forgotten_gives_up_its_place_and_joins_as_a_
 async def test_an_error_that_nobody_foresaw_ends_the_place_and_not_the_membership(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mirror_connect.app.herder.membership._REFUSED_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("mirror_connect.app.group.membership._REFUSED_RETRY_SECONDS", 0.05)
     async with member() as it:
         it.group.beat_failures = [KeyError("an answer like no other")]
         await it.until(lambda: it.membership.generation == 2)

@@ -1,0 +1,1 @@
+"""Workers with one group.id: who leads, and who runs what."""

@@ -1,0 +1,167 @@
+"""Which member runs which connectors and tasks: a pure function of what is claimed and what is wanted.
+
+Cooperative, as Kafka Connect's assignment is (KIP-415). What a member claims and may keep stays with it. What should move is
+first left out of its owner's assignment, and nobody else gets it while the owner still claims it. So at no time two members
+have the same connector or task, however late one of them hears of its assignment.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Protocol, TypeVar
+
+from mirror_connect.connectors.task_protocol import TaskId
+
+
+class _Ordered(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+
+T = TypeVar("T", bound=_Ordered)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Connectors and tasks of one member."""
+
+    connectors: frozenset[str] = frozenset()
+    tasks: frozenset[TaskId] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.connectors or self.tasks)
+
+    def __or__(self, other: Share) -> Share:
+        return Share(self.connectors | other.connectors, self.tasks | other.tasks)
+
+    def __and__(self, other: Share) -> Share:
+        return Share(self.connectors & other.connectors, self.tasks & other.tasks)
+
+    def __sub__(self, other: Share) -> Share:
+        return Share(self.connectors - other.connectors, self.tasks - other.tasks)
+
+
+NOTHING: Final = Share()
+
+
+def union(shares: Iterable[Share]) -> Share:
+    """All of them."""
+    found = list(shares)
+    return Share(
+        frozenset().union(*(each.connectors for each in found)), frozenset().union(*(each.tasks for each in found))
+    )
+
+
+def work(wanted: Mapping[str, int]) -> Share:
+    """These connectors and all their tasks; the values are numbers of tasks."""
+    tasks = frozenset(TaskId(name, number) for name, count in wanted.items() for number in range(count))
+    return Share(frozenset(wanted), tasks)
+
+
+def assign(
+    claims: Mapping[str, Share],
+    wanted: Share,
+    *,
+    held: Share = NOTHING,
+    back: Mapping[str, Share] | None = None,
+    for_connectors: str | None = None,
+    balance: bool = True,
+) -> dict[str, Share]:
+    """What each member has to run, by member id. `claims`: what each runs or has not surely ended; the keys are all members.
+
+    `held`: what nobody gets now unless it claims it. `back`: what a member gets first, because it had it before.
+    `for_connectors`: the one member that may run connectors; None: all may. `balance`: whether what runs may have to move.
+    """
+    members = sorted(claims)
+    back = back or {}
+    connectors = _shares(
+        sorted(wanted.connectors),
+        {name: each.connectors for name, each in claims.items()},
+        members if for_connectors is None else [for_connectors],
+        held=held.connectors,
+        back={name: each.connectors for name, each in back.items()},
+        balance=balance,
+        family=lambda name: name,
+    )
+    tasks = _shares(
+        sorted(wanted.tasks),
+        {name: each.tasks for name, each in claims.items()},
+        # In the other direction: who has a connector more need not have a task more, too.
+        members[::-1],
+        held=held.tasks,
+        back={name: each.tasks for name, each in back.items()},
+        balance=balance,
+        family=lambda task: task.connector,
+    )
+    nothing: frozenset[Any] = frozenset()
+    return {name: Share(connectors.get(name, nothing), tasks.get(name, nothing)) for name in members}
+
+
+def _shares(
+    wanted: Sequence[T],
+    claims: Mapping[str, Collection[T]],
+    members: Sequence[str],
+    *,
+    held: Collection[T],
+    back: Mapping[str, Collection[T]],
+    balance: bool,
+    family: Callable[[T], str],
+) -> dict[str, frozenset[T]]:
+    """The members' shares of one kind. Of one `family` each should have as few as possible, so that they are spread."""
+    claimants = Counter(each for name in claims for each in claims[name])
+    asked = frozenset(wanted)
+    # What two members claim belongs to neither: both end it, and then somebody gets it.
+    kept = {name: {each for each in claims[name] if claimants[each] == 1 and each in asked} for name in members}
+    families = {name: Counter(map(family, kept[name])) for name in members}
+    quotas = _quotas(len(wanted), {name: len(kept[name]) for name in members})
+    if balance:
+        for name in members:
+            for gone in _least_spread(kept[name], len(kept[name]) - quotas[name], family):
+                kept[name].remove(gone)
+                families[name][family(gone)] -= 1
+    free = {each: None for each in wanted if not claimants[each]}
+
+    def give(name: str, item: T) -> None:
+        kept[name].add(item)
+        families[name][family(item)] += 1
+        del free[item]
+
+    for name in members:
+        had = (each for each in sorted(back.get(name, ())) if each in free)
+        for item in list(islice(had, max(0, quotas[name] - len(kept[name])))):
+            give(name, item)
+    for item in [each for each in free if each not in held]:
+        # There is room: the quotas add up to all that is wanted.
+        room = [name for name in members if len(kept[name]) < quotas[name]]
+        kind = family(item)
+        give(min(room, key=lambda name: (families[name][kind], len(kept[name]))), item)
+    return {name: frozenset(each) for name, each in kept.items()}
+
+
+def _least_spread(items: Collection[T], count: int, family: Callable[[T], str]) -> list[T]:
+    """So many of them, each of the family that most are left of, so that those that stay are spread better."""
+    if count <= 0:
+        return []
+    families: dict[str, list[T]] = {}
+    for item in sorted(items):
+        families.setdefault(family(item), []).append(item)
+    largest = [(-len(each), name) for name, each in families.items()]
+    heapq.heapify(largest)
+    found = []
+    for _ in range(count):
+        size, name = largest[0]
+        found.append(families[name].pop())
+        heapq.heapreplace(largest, (size + 1, name))
+    return found
+
+
+def _quotas(total: int, loads: Mapping[str, int]) -> dict[str, int]:
+    """How many each member should have: as equal as possible, and one more for those that have most, so that few move."""
+    least, more = divmod(total, len(loads))
+    by_load = sorted(loads, key=lambda name: -loads[name])
+    return {name: least + (number < more) for number, name in enumerate(by_load)}

@@ -1,0 +1,92 @@
+"""What the leader of a group decides when its members have joined: who runs what, and what waits for a lost worker.
+
+Pure: from what the members say, what is wanted and what the leader before has decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.app.group.assignor import NOTHING, assign, union, work
+from mirror_connect.app.group.messages import VERSION, Assignment, GroupState, Held, Lost, Metadata, Worker
+from mirror_connect.app.herder.interfaces import WantedWork
+
+# For so long a lost member is told of. What it had sent may still arrive at a broker, for 30 s after it was lost.
+LOST_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The members of a new generation, by member id, with what they say."""
+
+    generation: int
+    leader: str
+    members: Mapping[str, Metadata]
+
+
+def last_state(own: GroupState, joined: Joined) -> GroupState:
+    """The newest state that any member has of a generation before this one. A leader may be new in the group itself."""
+    known = [own, *(each.seen for each in joined.members.values())]
+    earlier = [each for each in known if each.generation < joined.generation]
+    return max(earlier, key=lambda each: each.generation, default=own)
+
+
+def decide(
+    joined: Joined, wanted: WantedWork | None, before: GroupState, *, now: float, delay_s: float
+) -> dict[str, Assignment]:
+    """The members' assignments, by member id. `wanted` None: it is not known well enough, so what runs stays as it is.
+
+    `wanted` must be read as far as any member has read, and as was decided before: members rely on offsets that never go
+    back.
+    `delay_s`: for how long what a lost worker ran waits for it. `now`: by the clock of the times in `before`.
+    """
+    leader, members = joined.leader, joined.members
+    claims = {name: each.claims for name, each in members.items() if each.version >= VERSION}
+    claimed = union(claims.values())
+    lost = [each for each in before.lost if now - each.lost_at < LOST_SECONDS]
+    gone = [each for each in before.workers if each.member not in members and each.share]
+    lost += [Lost(each.worker_id, each.share, each.confirmed, now) for each in gone]
+    held = [each for each in before.held if each.until > now]
+    if delay_s > 0:
+        held += [Held(each.worker_id, each.share, now + delay_s) for each in gone]
+    held = [Held(each.worker_id, each.share - claimed, each.until) for each in held]
+    if wanted is None:
+        shares = assign(claims, claimed, balance=False)
+    else:
+        asked = work(wanted.connectors)
+        returned = {members[name].worker_id: name for name in claims}
+        back = {returned[each.worker_id]: each.share for each in held if each.worker_id in returned}
+        held = [Held(each.worker_id, each.share & asked, each.until) for each in held if each.worker_id not in returned]
+        shares = assign(
+            claims,
+            asked,
+            held=union(each.share for each in held),
+            back=back,
+            for_connectors=None if members[leader].url else leader,
+            balance=not any(each.share for each in held),
+        )
+    offset = before.offset if wanted is None else wanted.offset
+    workers = tuple(
+        Worker(
+            name,
+            members[name].url,
+            members[name].worker_id,
+            shares[name] | claims[name],
+            # Who holds nothing of a connector until now reads to this offset before it begins anything.
+            {**{task.connector: offset for task in sorted(shares[name].tasks)}, **members[name].confirmed},
+        )
+        for name in sorted(claims)
+    )
+    state = GroupState(joined.generation, offset, workers, tuple(lost), tuple(each for each in held if each.share))
+    return {
+        name: Assignment(
+            leader,
+            members[leader].url or None,
+            share=shares.get(name, NOTHING),
+            state=state,
+            moving=any(claims[each] - shares[each] for each in claims),
+        )
+        for name in members
+    }

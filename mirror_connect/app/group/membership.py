@@ -1,0 +1,585 @@
+"""This worker's membership in its group: who leads, what each member runs, and for how long that is certain.
+
+The broker's group coordinator chooses the leader; the leader decides who runs what (decisions.py). The protocol name is our
+own, so the broker keeps Java workers and us out of one group: they could not agree on who runs what.
+
+Nothing stops while members join again. What this worker claims stays its own until the leader leaves it out of an
+assignment, and even then nobody gets it before this worker joins without it. So a worker goes on with what it has, and
+renews its lease meanwhile by heartbeats: a member that is stopped keeps the group joining until its session is over, and
+costs nobody else anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol, TypeVar
+
+from mirror_connect.app.group.assignor import NOTHING, Share
+from mirror_connect.app.group.decisions import Joined, decide, last_state
+from mirror_connect.app.group.lease import GroupLease
+from mirror_connect.app.group.messages import (
+    NO_OFFSET,
+    VERSION,
+    Assignment,
+    GroupState,
+    Metadata,
+    assignment_from_bytes,
+    assignments_to_bytes,
+    metadata_from_bytes,
+    metadata_to_bytes,
+)
+from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, GroupWork, Silence, WantedWork
+from mirror_connect.connectors.clock import boot_clock
+from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
+from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
+from mirror_connect.kafka_io.client.group_membership import (
+    CoordinatorLost,
+    GenerationOver,
+    GroupClient,
+    GroupSettings,
+    HeldByOthers,
+    MembershipLost,
+    RebalanceNeeded,
+)
+from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
+
+log = logging.getLogger(__name__)
+
+PROTOCOL_TYPE: Final = "connect"
+PROTOCOL: Final = "mirror-connect"
+# A member hears by a heartbeat that others join. Something that moves takes two rounds of that.
+MOST_INTERVAL_SECONDS: Final = 0.5
+MOVING_INTERVAL_SECONDS: Final = 0.1
+
+T = TypeVar("T")
+# Changes that come close together are one.
+_COALESCE_SECONDS: Final = 0.05
+# How long a leader waits for a record of the config topic that another member has read already, before it decides nothing;
+# and after how long it says that it does.
+_CATCH_UP_SECONDS: Final = 2.0
+_BEHIND_SECONDS: Final = 15.0
+# Decisions on more connectors and tasks than that are made in a thread.
+_MANY: Final = 200
+_RETRY_SECONDS: Final = 0.25
+_REFUSED_RETRY_SECONDS: Final = 5.0
+_LEAVE_SECONDS: Final = 3.0
+# How long after the end of a dead member's session a broker may still keep others out.
+_SESSION_END_SECONDS: Final = 3.0
+_TOPICS_SHOWN: Final = 3
+
+
+class GroupSteps(Protocol):
+    """The steps of the group protocol, see GroupClient."""
+
+    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
+        """See GroupClient."""
+
+    async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
+        """See GroupClient."""
+
+    async def heartbeat(self, generation: int, member_id: str) -> None:
+        """See GroupClient."""
+
+    async def leave(self, member_id: str) -> None:
+        """See GroupClient."""
+
+    async def consumed_topics(self) -> list[str]:
+        """See GroupClient."""
+
+    async def close(self) -> None:
+        """See GroupClient."""
+
+
+class Membership:
+    """This worker's membership. From `join` to `leave` it keeps itself up, whatever happens to brokers.
+
+    `on_change` is called on the loop with each new assignment: leadership gained or lost, another leader, a new generation,
+    the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL, empty if it has none.
+    `rebalance_delay_ms`: as the leader, for how long what a lost worker ran waits for it.
+    """
+
+    def __init__(
+        self,
+        steps: GroupSteps,
+        url: str,
+        *,
+        group_id: str,
+        session_timeout_ms: int,
+        heartbeat_interval_ms: int,
+        rebalance_timeout_ms: int = 60_000,
+        rebalance_delay_ms: int = 0,
+        worker_id: str = "",
+        on_change: Callable[[GroupAssignment], None] | None = None,
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        self._steps = steps
+        self._url = url
+        self._worker_id = worker_id or url
+        self._group_id = group_id
+        self._session = session_timeout_ms / 1000
+        self._interval = min(heartbeat_interval_ms / 1000, MOST_INTERVAL_SECONDS)
+        self._delay = rebalance_delay_ms / 1000
+        self._on_change = on_change
+        self._clock = clock
+        self._lease = GroupLease(self._session, rebalance_timeout_ms / 1000, clock)
+        self._lease_timer: asyncio.TimerHandle | None = None
+        self._member_id = ""
+        self._place = OUTSIDE
+        self._reported = OUTSIDE
+        self._work: GroupWork | None = None
+        # What this member has been assigned as this member, as far as it has not ended it; and what it said of that.
+        self._had = NOTHING
+        self._told: tuple[Share, Mapping[str, int]] = (NOTHING, {})
+        self._state = GroupState()
+        self._moving = False
+        self._behind_since: float | None = None
+        self._steady = False
+        self._join_at = float("inf")
+        self._woken = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._refusal: GroupRefusedError | NotAuthorized | None = None
+
+    @classmethod
+    def of(
+        cls,
+        client: Mapping[str, str],
+        group_id: str,
+        url: str,
+        *,
+        client_id: str = "mirror-connect",
+        session_timeout_ms: int,
+        heartbeat_interval_ms: int,
+        rebalance_timeout_ms: int,
+        rebalance_delay_ms: int = 0,
+        worker_id: str = "",
+        on_change: Callable[[GroupAssignment], None] | None = None,
+    ) -> Membership:
+        """A membership over real connections; `client` are Java client properties."""
+        group = GroupSettings(group_id, PROTOCOL_TYPE, PROTOCOL, session_timeout_ms, rebalance_timeout_ms)
+        return cls(
+            GroupClient(client, client_id, group),
+            url,
+            group_id=group_id,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            rebalance_delay_ms=rebalance_delay_ms,
+            worker_id=worker_id,
+            on_change=on_change,
+        )
+
+    @property
+    def assignment(self) -> GroupAssignment:
+        """The group assignment, OUTSIDE once the lease is over."""
+        return self._place if self.lease_remaining() > 0 else OUTSIDE
+
+    @property
+    def generation(self) -> int:
+        """The generation last joined, also while the lease is over; -1 before the first."""
+        return self._place.generation
+
+    @property
+    def member_id(self) -> str:
+        """This member's id, "" before the first join."""
+        return self._member_id
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this worker leads, for certain, now."""
+        return self.assignment.leader
+
+    @property
+    def leader_url(self) -> str | None:
+        """The REST URL of the leader, None while it is unknown."""
+        return self.assignment.leader_url
+
+    @property
+    def refusal(self) -> GroupRefusedError | NotAuthorized | None:
+        """Why the broker does not let this worker back into the group; None if it is not refused."""
+        return self._refusal
+
+    @property
+    def silence(self) -> Silence | None:
+        """Since when and why the coordinator does not answer; None while the group assignment is certain, and before it."""
+        return self._lease.silence(str(self._refusal or ""))
+
+    def lease_remaining(self) -> float:
+        """Seconds for which the group assignment is certain, whatever it is; 0 if it is not certain."""
+        return self._lease.remaining()
+
+    def leads_for(self) -> float:
+        """Seconds for which this worker surely leads, so that it may write; 0 if it does not.
+
+        The assignment alone says too little: a former leader has a certain one again before its tasks have ended.
+        """
+        return self.lease_remaining() if self._place.leader else 0.0
+
+    def runs_for(self) -> float:
+        """See interfaces.Membership. 0 beside a leader of version 1, which runs everything itself."""
+        return self.lease_remaining() if self._place.leader or self._place.workers else 0.0
+
+    def share(self, work: GroupWork) -> None:
+        """See interfaces.Membership. Call it before `join`."""
+        self._work = work
+
+    @property
+    def steady(self) -> bool:
+        """See interfaces.Membership. Without work to share nothing moves between workers."""
+        return self._steady or self._work is None
+
+    def rejoin(self) -> None:
+        """See interfaces.Membership."""
+        self._join_soon(self._clock() + _COALESCE_SECONDS)
+
+    async def join(self, timeout: float = 60.0) -> None:
+        """Joins the group and stays in it. Call it before any write.
+
+        If members of another kind are in the group, this waits as long as a dead member may stay. The broker shows neither
+        whether they are alive nor their session.timeout.ms. We assume our own: a Java worker has the same properties file.
+
+        Raises GroupRefusedError (one line with what to do), NotAuthorized, ClusterUnreachable after `timeout` seconds
+        without a coordinator.
+        """
+        deadline = self._clock() + timeout
+        begun = since = self._clock()
+        patience = self._session + _SESSION_END_SECONDS
+        held = False
+        while True:
+            try:
+                await self._enter()
+                break
+            except CoordinatorLost as problem:
+                if self._clock() + _RETRY_SECONDS > deadline:
+                    raise ClusterUnreachable(str(problem)) from None
+                await asyncio.sleep(_RETRY_SECONDS)
+                # The next coordinator counts the session of a dead member again.
+                since = self._clock()
+            except (RebalanceNeeded, GenerationOver):
+                pass
+            except MembershipLost:
+                self._member_id = ""
+            except HeldByOthers as problem:
+                now = self._clock()
+                if not held:
+                    held, begun, since = True, now, now
+                    log.warning("%s. %s", problem, _waits(patience))
+                elif now - since > patience:
+                    raise HeldByOthers(
+                        f"{problem} (this worker waited {patience:g} s: they are alive, or have a longer "
+                        f"session.timeout.ms than this worker ({self._session * 1000:.0f}))"
+                    ) from None
+                deadline = now + timeout
+                await asyncio.sleep(_RETRY_SECONDS)
+        if held:
+            log.info(
+                "The members of another kind have left the group after %.0f s; this worker has joined it",
+                self._clock() - begun,
+            )
+        self._keeper = asyncio.create_task(self._keep(), name="group-membership")
+        await self._warn_of_consumers()
+
+    async def leave(self) -> None:
+        """Leaves the group, so that another worker takes over at once. The lease ends before the request is sent."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeper
+        self._end_lease()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await self._steps.leave(self._member_id)
+        self._member_id = ""
+        await self._steps.close()
+
+    async def _warn_of_consumers(self) -> None:
+        """Warns if group.id names a consumer group. The broker lets a worker into one that has no members now."""
+        try:
+            topics = await self._steps.consumed_topics()
+        except (CoordinatorLost, NotAuthorized, UnsupportedByBroker) as problem:
+            log.debug("Group membership: %s", problem)
+            return
+        if topics:
+            shown = ", ".join(topics[:_TOPICS_SHOWN]) + (", …" if len(topics) > _TOPICS_SHOWN else "")
+            log.warning(
+                "group.id=%s is also a consumer group with committed offsets in %s. The broker refuses its consumers while "
+                "a worker runs. Choose another group.id, or delete that group if it is unused",
+                self._group_id,
+                shown,
+            )
+
+    async def _keep(self) -> None:
+        rejoin = False
+        while True:
+            try:
+                if rejoin:
+                    await self._enter()
+                    rejoin = False
+                else:
+                    if await self._pause():
+                        await self._beat()
+                    rejoin = self._has_news()
+                self._refusal = None
+            except (RebalanceNeeded, GenerationOver):
+                # The assignment stays while all members join again; a leader that joins again stays the leader. Where the
+                # group has gone on, it has done so with this member, whose answer was lost.
+                rejoin = True
+            except MembershipLost:
+                # The others continued without us, perhaps with another leader: the old assignment is void.
+                self._member_id = ""
+                self._end_lease()
+                rejoin = True
+            except CoordinatorLost as problem:
+                log.debug("Group membership: %s", problem)
+                self._lease.no_answer(str(problem))
+                await asyncio.sleep(_RETRY_SECONDS)
+            except (GroupRefusedError, NotAuthorized) as problem:
+                if str(problem) != str(self._refusal):
+                    log.error("Group membership: %s", problem)
+                self._refusal, self._member_id, rejoin = problem, "", True
+                self._end_lease()
+                await asyncio.sleep(_REFUSED_RETRY_SECONDS)
+            except Exception:
+                # A bug, or an unforeseen answer. It is worse to stay out of the group for ever.
+                log.exception("Group membership: unexpected error; joining the group again")
+                self._member_id, rejoin = "", True
+                self._end_lease()
+                await asyncio.sleep(_REFUSED_RETRY_SECONDS)
+
+    # --- joining ----------------------------------------------------------------------------------------------------
+
+    async def _enter(self) -> None:
+        """Joins and syncs once."""
+        self._steady = False
+        self._join_at = float("inf")
+        joined = await self._while_beating(self._steps.join(self._member_id, self._metadata()), self._place.generation)
+        self._member_id = joined.member_id
+        leads = joined.leader == joined.member_id
+        if not leads and self._place.leader:
+            # Before anything else: the new leader may start at any moment.
+            self._lead_no_more()
+        sent = self._clock()
+        value = await self._while_beating(self._synced(joined), joined.generation)
+        assignment = assignment_from_bytes(value, self._clock())
+        shared = assignment.version >= VERSION
+        if not shared and not leads and self._had:
+            # A leader of version 1 starts everything at once, whoever claims it.
+            self._end_lease()
+        self._take(assignment, joined.generation, leads=leads)
+        self._renew(sent, settled=True)
+        self._steady = True
+
+    def _metadata(self) -> bytes:
+        now = self._clock()
+        if self._work is None:
+            return metadata_to_bytes(Metadata(self._url, version=1), now)
+        claims = self._claims(self._work.claims())
+        self._told = claims
+        metadata = Metadata(
+            self._url,
+            self._worker_id,
+            offset=self._work.wanted().offset,
+            claims=claims[0],
+            confirmed=claims[1],
+            seen=self._state,
+        )
+        return metadata_to_bytes(metadata, now)
+
+    def _claims(self, claims: Claims) -> tuple[Share, Mapping[str, int]]:
+        """What this member claims: all it may run now, and what it runs of what it has had as this member.
+
+        What it ran before the group lost it belongs to others by now, even if it has not ended yet.
+        """
+        self._had = self._had & Share(claims.connectors, claims.tasks) | Share(
+            self._place.connectors, self._place.tasks
+        )
+        return self._had, claims.confirmed
+
+    def _take(self, assignment: Assignment, generation: int, *, leads: bool) -> None:
+        if assignment.version < VERSION:
+            self._place = GroupAssignment(generation, leads, assignment.leader_url)
+            return
+        state, share = assignment.state, assignment.share
+        self._place = GroupAssignment(
+            generation,
+            leads,
+            assignment.leader_url,
+            share.connectors,
+            share.tasks,
+            tuple(each.shown() for each in state.workers),
+            tuple(each.shown() for each in state.lost),
+            state.offset,
+            min((each.until for each in state.held), default=None),
+        )
+        self._state, self._moving = state, assignment.moving
+        self._had |= share
+        if leads and self._place.delayed_until is not None:
+            self._join_soon(self._place.delayed_until)
+
+    async def _synced(self, joined: JoinGroupResponse) -> bytes:
+        assignments = await self._assignments(joined) if joined.leader == joined.member_id else {}
+        return await self._steps.sync(joined, assignments)
+
+    # --- leading ----------------------------------------------------------------------------------------------------
+
+    async def _assignments(self, joined: JoinGroupResponse) -> dict[str, bytes]:
+        """As the leader: the members' assignments."""
+        now = self._clock()
+        if self._work is None:
+            plain = Assignment(joined.member_id, self._url or None, version=1)
+            return assignments_to_bytes(dict.fromkeys(joined.members, plain), now)
+        if self._claims(self._work.claims()) == self._told:
+            # What is asked for until now is what is decided on now.
+            self._join_at = float("inf")
+        members = {name: metadata_from_bytes(value, now) for name, value in joined.members.items()}
+        group = Joined(joined.generation, joined.member_id, members)
+        before = last_state(self._state, group)
+        wanted = await self._wanted(max(before.offset, *(each.offset for each in members.values())))
+
+        def decided() -> dict[str, bytes]:
+            at = self._clock()
+            return assignments_to_bytes(decide(group, wanted, before, now=at, delay_s=self._delay), at)
+
+        if sum(wanted.connectors.values() if wanted is not None else ()) > _MANY:
+            return await asyncio.to_thread(decided)
+        return decided()
+
+    async def _wanted(self, offset: int) -> WantedWork | None:
+        """What is wanted, read at least up to `offset`, as other members have; None if that takes too long.
+
+        None, too, if this worker has read nothing yet: it asks to join again when it has.
+        """
+        assert self._work is not None
+        begun = self._clock()
+        while (wanted := self._work.wanted()).offset < offset:
+            now = self._clock()
+            if now - begun > _CATCH_UP_SECONDS:
+                self._note_lag(now, wanted.offset, offset)
+                self._join_soon(now + _RETRY_SECONDS)
+                return None
+            await asyncio.sleep(_COALESCE_SECONDS)
+        self._behind_since = None
+        return wanted if wanted.offset > NO_OFFSET else None
+
+    def _note_lag(self, now: float, own: int, offset: int) -> None:
+        if self._behind_since is None:
+            self._behind_since = now
+        elif now - self._behind_since > _BEHIND_SECONDS:
+            self._behind_since = now
+            log.warning(
+                "Nothing new is started in the group: another member has read connect-configs to offset %d, this leader "
+                "only to %d. If the topic was deleted and made again, restart all workers",
+                offset,
+                own,
+            )
+
+    # --- heartbeats and the lease -----------------------------------------------------------------------------------
+
+    def _next_beat(self) -> float:
+        return self._lease.last_beat + (MOVING_INTERVAL_SECONDS if self._moving else self._interval)
+
+    async def _pause(self) -> bool:
+        """Until the next heartbeat, or until it is time to join again; whether it is the heartbeat's."""
+        while (left := min(self._next_beat(), self._join_at) - self._clock()) > 0:
+            due = self._next_beat() <= self._join_at
+            self._woken.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._woken.wait()
+            except TimeoutError:
+                return due
+        return self._next_beat() <= self._join_at
+
+    def _join_soon(self, at: float) -> None:
+        self._join_at = min(self._join_at, at)
+        self._woken.set()
+
+    def _has_news(self) -> bool:
+        """Whether it is time to join again, and that changes anything: a leader's wish may, of a member only its claims."""
+        if self._clock() < self._join_at:
+            return False
+        self._join_at = float("inf")
+        return self._work is not None and (self._place.leader or self._claims(self._work.claims()) != self._told)
+
+    async def _beat(self) -> None:
+        sent = self._clock()
+        try:
+            await self._steps.heartbeat(self._place.generation, self._member_id)
+        except RebalanceNeeded:
+            self._renew(sent, settled=False)
+            raise
+        self._renew(sent, settled=True)
+
+    async def _while_beating(self, step: Awaitable[T], generation: int) -> T:
+        """Does `step`, with heartbeats meanwhile: it is answered only when all members have come so far."""
+        if self.lease_remaining() <= 0:
+            return await step
+        doing = asyncio.ensure_future(step)
+        beating = asyncio.create_task(self._beat_on(generation))
+        try:
+            await asyncio.wait({doing, beating}, return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                # Where the coordinator is lost, the step would wait for its answer in vain.
+                await beating
+            return await doing
+        finally:
+            doing.cancel()
+            beating.cancel()
+            await asyncio.gather(doing, beating, return_exceptions=True)
+
+    async def _beat_on(self, generation: int) -> None:
+        """Heartbeats until the group has gone on, of which the step's answer tells. Raises CoordinatorLost."""
+        with contextlib.suppress(MembershipLost):
+            while True:
+                await asyncio.sleep(self._next_beat() - self._clock())
+                sent = self._clock()
+                with contextlib.suppress(RebalanceNeeded):
+                    await self._steps.heartbeat(generation, self._member_id)
+                self._renew(sent, settled=False)
+
+    def _renew(self, sent: float, *, settled: bool) -> None:
+        self._lease.renew(sent, settled=settled)
+        self._report()
+
+    def _lead_no_more(self) -> None:
+        if self._work is None:
+            self._end_lease()
+        else:
+            self._place = replace(self._place, leader=False, leader_url=None)
+            self._report()
+
+    def _end_lease(self) -> None:
+        self._lease.end()
+        self._steady = False
+        self._place = GroupAssignment(self._place.generation)
+        self._had, self._moving = NOTHING, False
+        self._report()
+
+    def _report(self) -> None:
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+            self._lease_timer = None
+        assignment = self.assignment
+        if assignment is not OUTSIDE:
+            self._lease_timer = asyncio.get_running_loop().call_later(self.lease_remaining() + 0.01, self._report)
+        if assignment != self._reported:
+            self._reported = assignment
+            if self._on_change is not None:
+                try:
+                    self._on_change(assignment)
+                except Exception:
+                    # Heartbeats must continue, or a bug in the herder would cost the group its leader.
+                    log.exception("A bug while handling a change of group membership: %s", assignment)
+
+
+def _waits(seconds: float) -> str:
+    until = time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + seconds))
+    return (
+        f"A killed worker stays a member until its session.timeout.ms is over. This worker waits until {until} "
+        f"({seconds:g} s), and exits if they are still members"
+    )

@@ -1,0 +1,270 @@
+"""What members of a group and their leader tell each other, as JSON in JoinGroup and SyncGroup.
+
+Version 1 has no shares: the leader runs everything. Its members read `leader` and `leader_url` of an assignment; its leader
+reads `url` of a member. Later versions may add to that, but never remove anything. Unknown names are ignored.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mirror_connect.app.group.assignor import NOTHING, Share
+from mirror_connect.app.herder.interfaces import NO_GENERATION, GroupMember, LostMember
+from mirror_connect.connectors.task_protocol import TaskId
+
+VERSION: Final = 2
+NO_OFFSET: Final = -1
+# The broker keeps all metadata and assignments of a group in one record. Names of thousands of connectors would not fit.
+_PACK_BYTES: Final = 4096
+_PACKED: Final = "packed"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A member that runs a share. `share`: what it has been assigned, and what it has not surely ended yet."""
+
+    member: str
+    url: str
+    worker_id: str
+    share: Share
+    confirmed: Mapping[str, int] = field(default_factory=dict)
+
+    def shown(self) -> GroupMember:
+        """As the herder has it."""
+        return GroupMember(self.url, self.worker_id, self.share.connectors, self.share.tasks, self.confirmed)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A former member, with what it may have run. `lost_at`: not before it was lost, by this process's clock."""
+
+    worker_id: str
+    share: Share
+    confirmed: Mapping[str, int]
+    lost_at: float
+
+    def shown(self) -> LostMember:
+        """As the herder has it."""
+        return LostMember(self.worker_id, self.share.tasks, self.confirmed, self.lost_at, self.share.connectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a lost worker ran, and nobody gets `until` then, by this process's clock: it may come back."""
+
+    worker_id: str
+    share: Share
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """What the leader of a generation has decided. Every member has it, so that the next leader knows it, too.
+
+    `offset`: of the config topic, up to which every member reads before it acts.
+    """
+
+    generation: int = NO_GENERATION
+    offset: int = NO_OFFSET
+    workers: tuple[Worker, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What a member says when it joins. `seen`: the last group state that it has."""
+
+    url: str
+    worker_id: str = ""
+    version: int = VERSION
+    offset: int = NO_OFFSET
+    claims: Share = NOTHING
+    confirmed: Mapping[str, int] = field(default_factory=dict)
+    seen: GroupState = field(default_factory=GroupState)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the leader gives one member. `moving`: something is about to move, so members should soon join again."""
+
+    leader: str
+    leader_url: str | None
+    version: int = VERSION
+    share: Share = NOTHING
+    state: GroupState = field(default_factory=GroupState)
+    moving: bool = False
+
+
+def metadata_to_bytes(metadata: Metadata, now: float) -> bytes:
+    """`now`: by the clock of the times in `metadata`."""
+    return _to_bytes(
+        {"version": metadata.version, "url": metadata.url},
+        {
+            "worker_id": metadata.worker_id,
+            "offset": metadata.offset,
+            **_share_to_json(metadata.claims),
+            "confirmed": dict(metadata.confirmed),
+            "seen": _state_to_json(metadata.seen, now),
+        },
+    )
+
+
+def metadata_from_bytes(value: bytes, now: float) -> Metadata:
+    """Times are by this process's clock, which shows `now`. What can't be read is a member of version 1."""
+    try:
+        fields = _from_bytes(value)
+        url, version = str(fields.get("url") or ""), int(fields.get("version", 1))
+        if version < VERSION:
+            return Metadata(url, version=version)
+        return Metadata(
+            url,
+            str(fields["worker_id"]),
+            version,
+            int(fields["offset"]),
+            _share_from_json(fields),
+            _offsets(fields["confirmed"]),
+            _state_from_json(fields["seen"], now),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        return Metadata("", version=1)
+
+
+def assignments_to_bytes(assignments: Mapping[str, Assignment], now: float) -> dict[str, bytes]:
+    """By member id. `now`: by the clock of the times in `assignments`."""
+    # It is the same for all, and most of it.
+    states = {id(each.state): _state_to_json(each.state, now) for each in assignments.values()}
+    return {
+        member: _to_bytes(
+            {"version": each.version, "leader": each.leader, "leader_url": each.leader_url},
+            {
+                **_share_to_json(each.share),
+                **states[id(each.state)],
+                "moving": each.moving,
+            },
+        )
+        for member, each in assignments.items()
+    }
+
+
+def assignment_from_bytes(value: bytes, now: float) -> Assignment:
+    """Times are by this process's clock, which shows `now`. What can't be read assigns nothing, of an unknown leader."""
+    try:
+        fields = _from_bytes(value)
+        url = fields.get("leader_url")
+        leader, leader_url = str(fields.get("leader", "")), url if isinstance(url, str) else None
+        version = int(fields.get("version", 1))
+        if version < VERSION:
+            return Assignment(leader, leader_url, version)
+        return Assignment(
+            leader,
+            leader_url,
+            version,
+            _share_from_json(fields),
+            _state_from_json(fields, now),
+            bool(fields.get("moving")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
+        return Assignment("", None, 1)
+
+
+def _to_bytes(plain: Mapping[str, Any], rest: Mapping[str, Any]) -> bytes:
+    """`plain` stays readable for version 1, however large the rest is."""
+    text = json.dumps(rest, separators=(",", ":"))
+    if len(text) > _PACK_BYTES:
+        return json.dumps({**plain, _PACKED: base64.b64encode(zlib.compress(text.encode(), 6)).decode()}).encode()
+    return json.dumps({**plain, **rest}, separators=(",", ":")).encode()
+
+
+def _from_bytes(value: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(value)
+    packed = fields.pop(_PACKED, None)
+    return fields if packed is None else {**fields, **json.loads(zlib.decompress(base64.b64decode(packed)))}
+
+
+def _share_to_json(share: Share) -> dict[str, Any]:
+    numbers: dict[str, list[int]] = {}
+    for task in sorted(share.tasks):
+        numbers.setdefault(task.connector, []).append(task.task)
+    return {"connectors": sorted(share.connectors), "tasks": numbers}
+
+
+def _share_from_json(fields: Mapping[str, Any]) -> Share:
+    tasks = (TaskId(str(name), int(number)) for name, numbers in fields["tasks"].items() for number in numbers)
+    return Share(frozenset(map(str, fields["connectors"])), frozenset(tasks))
+
+
+def _offsets(fields: Mapping[str, Any]) -> dict[str, int]:
+    return {str(name): int(offset) for name, offset in fields.items()}
+
+
+def _state_to_json(state: GroupState, now: float) -> dict[str, Any]:
+    return {
+        "generation": state.generation,
+        "offset": state.offset,
+        "workers": [
+            {
+                "member": each.member,
+                "url": each.url,
+                "worker_id": each.worker_id,
+                **_share_to_json(each.share),
+                "confirmed": dict(each.confirmed),
+            }
+            for each in state.workers
+        ],
+        "lost": [
+            {
+                "worker_id": each.worker_id,
+                **_share_to_json(each.share),
+                "confirmed": dict(each.confirmed),
+                "ago_ms": _ms(now - each.lost_at),
+            }
+            for each in state.lost
+        ],
+        "held": [
+            {"worker_id": each.worker_id, **_share_to_json(each.share), "left_ms": _ms(each.until - now)}
+            for each in state.held
+        ],
+    }
+
+
+def _state_from_json(fields: Mapping[str, Any], now: float) -> GroupState:
+    return GroupState(
+        int(fields["generation"]),
+        int(fields["offset"]),
+        tuple(
+            Worker(
+                str(each["member"]),
+                str(each["url"]),
+                str(each["worker_id"]),
+                _share_from_json(each),
+                _offsets(each["confirmed"]),
+            )
+            for each in _each(fields, "workers")
+        ),
+        tuple(
+            # The message may have been under way for a while: then it was lost earlier than this says, never later.
+            Lost(
+                str(each["worker_id"]), _share_from_json(each), _offsets(each["confirmed"]), now - each["ago_ms"] / 1000
+            )
+            for each in _each(fields, "lost")
+        ),
+        tuple(
+            Held(str(each["worker_id"]), _share_from_json(each), now + each["left_ms"] / 1000)
+            for each in _each(fields, "held")
+        ),
+    )
+
+
+def _each(fields: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
+    found: Iterable[Mapping[str, Any]] = fields[name]
+    return found
+
+
+def _ms(seconds: float) -> int:
+    return max(0, int(seconds * 1000))
