@@ -23,7 +23,7 @@ help:
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
 	@echo 'make docs    what is made from code: configuration.md, files.md, rooms.svg, tables and guide/topologies in docs/, openapi.yaml'
-	@echo 'make pictures  the pictures of the page in docs, of real clusters; it needs chromium and chromedriver'
+	@echo 'make pictures  the pictures of page and dashboards in docs, of real clusters; it needs chromium, chromedriver, prometheus'
 	@echo 'make manifests  the Helm chart rendered into deploy/kubernetes; it needs helm'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make lock    the lock files again from pyproject.toml; UPGRADE=--upgrade takes newer versions'
@@ -137,6 +137,7 @@ docs: setup
 
 pictures: setup
 	@UI_PICTURES=docs $(BIN)/python -m pytest -q -n0 --timeout=900 tests/e2e/test_ui.py
+	@UI_PICTURES=docs $(BIN)/python -m pytest -q -n0 --timeout=900 tests/e2e/test_metrics.py -k strimzis_queries
 
 # The real Helm renders; tests without it compare the digest of the chart.
 manifests: setup

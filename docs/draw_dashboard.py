@@ -1,15 +1,19 @@
-"""Draws the panels of deploy/grafana as a Prometheus has their data: `python -m docs.draw_dashboard URL MINUTES > FILE.svg`.
+"""Draws a dashboard as a Prometheus has its data: `python -m docs.draw_dashboard URL MINUTES [--strimzi] > FILE.svg`.
 
-A Grafana draws them better; this shows them where there is none.
+Ours (deploy/grafana), or what Strimzi's dashboard of MirrorMaker 2 asks for. A Grafana draws them better; this shows them
+where there is none.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -21,16 +25,19 @@ COLOURS: Final = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17bec
 MOST_LINES: Final = len(COLOURS)
 _TEXT: Final = 'font-family="sans-serif" font-size="11"'
 Line = tuple[str, list[tuple[float, float]]]
+Rows = Sequence[tuple[str, Sequence[Panel]]]
+STRIMZI: Final = "jmx/strimzi-kafka-mirror-maker-2"
+_QUERIES: Final = Path(__file__).parents[1] / "tests" / "fixtures" / "metrics" / "strimzi-queries.jsonl"
 
 
-def drawn(url: str, minutes: float) -> str:
+def drawn(url: str, minutes: float, rows: Rows = ROWS) -> str:
     """The SVG."""
     until = time.time()
     since = until - minutes * 60
     parts: list[str] = []
     top = MARGIN
     with httpx.Client(base_url=url, timeout=30) as prometheus:
-        for title, panels in ROWS:
+        for title, panels in rows:
             parts.append(f'<text x="{MARGIN}" y="{top + 14}" {_TEXT} font-weight="bold">{escape(title)}</text>')
             top += HEAD
             left = tallest = 0
@@ -46,6 +53,27 @@ def drawn(url: str, minutes: float) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" height="{top}">'
         f'<rect width="{width}" height="{top}" fill="#ffffff"/>{"".join(parts)}</svg>\n'
     )
+
+
+def strimzis_rows() -> Rows:
+    """A panel for each series that Strimzi's dashboard asks for, but those that Kubernetes has."""
+    asked = [json.loads(line) for line in _QUERIES.read_text("utf-8").splitlines()]
+    panels = [
+        _strimzis_panel(each)
+        for each in asked
+        if each["dashboard"] == STRIMZI and not each["metric"].startswith("container_")
+    ]
+    return [("Strimzi's dashboard of MirrorMaker 2: the series that its panels ask for", panels)]
+
+
+def _strimzis_panel(asked: dict[str, Any]) -> Panel:
+    own = [each for each in asked["matchers"] if not each[1].startswith("$") and not each[0].startswith("strimzi_io_")]
+    selected = ",".join(f"{name}{operator}{json.dumps(value)}" for name, operator, value in own)
+    series = f"{asked['metric']}{{{selected}}}"
+    by = [name for name in asked["by"] if name != "kubernetes_pod_name"]
+    expression = f"sum by ({','.join(by)}) ({f'rate({series}[1m])' if asked['rate'] else series})"
+    legend = " ".join(f"{{{{{name}}}}}" for name in by)
+    return Panel(asked["metric"].removeprefix("kafka_connect_"), [(expression, legend)], height=6)
 
 
 def _lines(prometheus: httpx.Client, panel: Panel, since: float, until: float) -> Iterator[Line]:
@@ -89,7 +117,7 @@ def _panel(panel: Panel, lines: Sequence[Line], x: int, y: int, span: tuple[floa
         yield f'<polyline points="{path}" fill="none" stroke="{COLOURS[number]}" stroke-width="1.5"/>'
     across = x + 6
     for number, (name, _) in enumerate(lines[:MOST_LINES]):
-        if across + 12 + 6.2 * len(name) > x + width:
+        if not name or across + 12 + 6.2 * len(name) > x + width:
             break
         yield f'<rect x="{across}" y="{y + height - 18}" width="8" height="8" fill="{COLOURS[number]}"/>'
         yield f'<text x="{across + 11}" y="{y + height - 10}" {_TEXT}>{escape(name)}</text>'
@@ -104,5 +132,14 @@ def _short(value: float, unit: str) -> str:
     return f"{value:.3g}{ending}"
 
 
+def _main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("minutes", type=float)
+    parser.add_argument("--strimzi", action="store_true")
+    options = parser.parse_args()
+    sys.stdout.write(drawn(options.url, options.minutes, strimzis_rows() if options.strimzi else ROWS))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(drawn(sys.argv[1], float(sys.argv[2])))
+    _main()

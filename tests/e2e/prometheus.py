@@ -86,6 +86,11 @@ class Prometheus:
         watchdog().forget_directory(str(self._directory))
         give_back(self._port)
 
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return str(self._http.base_url)
+
     def query(self, expression: str) -> list[Mapping[str, Any]]:
         """The instant vector of an expression."""
         answer = self._http.get("/api/v1/query", params={"query": expression}).json()

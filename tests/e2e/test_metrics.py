@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_open_metrics
@@ -15,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_te
 
 from deploy.grafana.panels import ROWS
 from deploy.local import LocalCluster
+from docs.draw_dashboard import drawn, strimzis_rows
 from tests.brokers import commit
 from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
@@ -28,6 +32,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 RECORDS = 200
 TOPIC, GROUP = "measured", "reader-of-measured"
 NAMES = {kind: f"A->B.measured.Mirror{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat")}
+PICTURED_S = 360
 OPEN_METRICS = {"Accept": "application/openmetrics-text"}
 
 
@@ -124,7 +129,20 @@ def prometheus(link: Link) -> Iterator[Prometheus]:
     if shutil.which("prometheus") is None:
         pytest.skip("there is no prometheus")
     with Prometheus(f"127.0.0.1:{link.product.port}") as started:
+        take_pictures(started, link)
         yield started
+
+
+def take_pictures(prometheus: Prometheus, link: Link) -> None:
+    """For the pages of docs, if `make pictures` asks for them: a link under a load that rises and falls."""
+    folder = os.environ.get("UI_PICTURES")
+    if folder:
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < PICTURED_S:
+            link.write(RECORDS, round(400 * (1.1 - math.cos(passed / 30))))
+            time.sleep(1)
+        for name, rows in (("metrics-dashboard", ROWS), ("strimzi-dashboard", strimzis_rows())):
+            Path(folder, f"{name}.svg").write_text(drawn(prometheus.url, PICTURED_S / 60, rows), "utf-8")
 
 
 @needs_prometheus
