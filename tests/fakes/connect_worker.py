@@ -15,7 +15,14 @@ from starlette.types import ASGIApp
 
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.herder import Herder
-from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence, sole_assignment
+from mirror_connect.app.herder.interfaces import (
+    OUTSIDE,
+    GroupAssignment,
+    GroupWork,
+    Silence,
+    WorkerClient,
+    sole_assignment,
+)
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
@@ -241,6 +248,8 @@ class FakeWorker:
         tracking: TopicTracking | None = None,
         log_levels: LogLevels | None = None,
         metrics: WorkerMetrics | None = None,
+        worker_id: str = WORKER_ID,
+        worker_client: WorkerClient | None = None,
     ) -> None:
         self.metrics = metrics or WorkerMetrics()
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
@@ -262,7 +271,8 @@ class FakeWorker:
             new_connector=self.connectors,
             resolver=self.resolver,
             offsets_of=self._offsets_of,
-            worker_id=WORKER_ID,
+            worker_id=worker_id,
+            worker_client=worker_client,
             topic_tracking=tracking or TopicTracking(),
             log_levels=log_levels,
             metrics=self.metrics,

@@ -42,6 +42,7 @@ def link(source: str, target: str, **more: Any) -> dict[str, Any]:
         "problems": [],
         "more_problems": 0,
         "last_report_ms": NOW_MS,
+        "unknown_workers": [],
         **more,
     }
 

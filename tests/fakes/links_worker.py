@@ -68,6 +68,7 @@ def link(name: str = "A->B", **more: Any) -> dict[str, Any]:
         "problems": [],
         "more_problems": 0,
         "last_report_ms": NOW_MS - 500,
+        "unknown_workers": [],
         **more,
     }
 

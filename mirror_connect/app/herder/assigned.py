@@ -19,13 +19,13 @@ AT_ONCE: Final = 500
 class Assigned:
     """Source partitions and groups, each with the number of its task; `topics` has the partitions of each topic.
 
-    `portions`: all partitions in pieces of AT_ONCE.
+    `portions`: the partitions of each task in pieces of AT_ONCE, with the task's number.
     """
 
     partitions: Mapping[TopicPartition, int] = field(default_factory=dict)
     topics: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
-    portions: Sequence[Sequence[TopicPartition]] = ()
+    portions: Sequence[tuple[int, Sequence[TopicPartition]]] = ()
 
     @classmethod
     def by(cls, configs: Sequence[RawConfig]) -> Assigned:
@@ -38,8 +38,14 @@ class Assigned:
         topics: dict[str, list[TopicPartition]] = {}
         for partition in partitions:
             topics.setdefault(partition.topic, []).append(partition)
-        every = list(partitions)
-        portions = [every[begin : begin + AT_ONCE] for begin in range(0, len(every), AT_ONCE)]
+        of_tasks: dict[int, list[TopicPartition]] = {}
+        for partition, task in partitions.items():
+            of_tasks.setdefault(task, []).append(partition)
+        portions = [
+            (task, every[begin : begin + AT_ONCE])
+            for task, every in of_tasks.items()
+            for begin in range(0, len(every), AT_ONCE)
+        ]
         return cls(partitions, topics, groups, portions)
 
 

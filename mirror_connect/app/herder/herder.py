@@ -15,7 +15,7 @@ from mirror_connect.app.herder.active_topics import ActiveTopics, TopicTracking
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.config_writes import ConfigWrites
 from mirror_connect.app.herder.connector_reads import ConnectorReads
-from mirror_connect.app.herder.interfaces import ConnectorFactory, Membership, Resolver, Supervisor
+from mirror_connect.app.herder.interfaces import ConnectorFactory, Membership, Resolver, Supervisor, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.link_reads import LinkReads
 from mirror_connect.app.herder.link_watch import LinkWatch
@@ -45,6 +45,7 @@ class Herder:
     """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics.
 
     `standalone`: a few answers are those of Connect's standalone mode. `metrics`: what the supervisor's tasks tell.
+    `worker_client`: reaches the other workers of the group.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Herder:
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
         planner: Planner | None = None,
+        worker_client: WorkerClient | None = None,
     ) -> None:
         metrics = metrics or WorkerMetrics()
         self._stored_configs = configs
@@ -120,6 +122,8 @@ class Herder:
             metrics=metrics,
             worker_id=worker_id,
             cluster_id=lambda: self._cluster_id,
+            membership=membership,
+            client=worker_client,
         )
         self._link_watch = LinkWatch(self.links)
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
@@ -139,6 +143,7 @@ class Herder:
         self._reconciler.start()
         self.log_levels.start()
         self.leadership.start()
+        self.links.others.start()
         self._link_watch.start()
 
     def membership_changed(self, _: object = None) -> None:
@@ -153,6 +158,7 @@ class Herder:
     async def stop_connectors(self) -> None:
         """Shutdown, first half: ends writes and stops connectors. Stop the supervisor after it."""
         self._link_watch.stop()
+        self.links.others.stop()
         await self.leadership.end()
         await self._reconciler.stop_connectors()
 

@@ -161,6 +161,18 @@ class Membership(Protocol):
         """Seconds for which this worker surely leads, so that it may write the config topic; 0 if it does not."""
 
 
+class WorkerClient(Protocol):
+    """Requests to another worker of the group, signed with the session key."""
+
+    async def signed(
+        self, method: str, url: str, path: str, body: bytes, *, patience_s: float, limit: int
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer, whatever the status. `url`: the advertised one; `limit`: of the answer's bytes.
+
+        WorkerUnreachable: it did not answer, in one line. NoSessionKey: this worker has read none yet.
+        """
+
+
 class LeaderClient(Protocol):
     """Requests to the group's leader, for a worker that does not lead. They are signed with the session key."""
 

@@ -1,19 +1,24 @@
-"""Links as REST shows them: names and states from the topics, as on every worker, and figures from the tasks that run here.
+"""Links as REST shows them: names and states from the topics, and figures of all tasks of the group.
 
-The leader runs all tasks. So on other workers figures and problems are unknown.
+Figures come from the tasks that run here, and from what the other workers tell (figures_elsewhere.py). So every worker shows
+the same. What another worker does not tell is unknown.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from mirror_connect.app.errors import LinkNotFound, NotFound
-from mirror_connect.app.herder.assigned import AT_ONCE, AssignedByConnector
+from mirror_connect.app.herder.assigned import AT_ONCE, Assigned, AssignedByConnector
 from mirror_connect.app.herder.connector_reads import ConnectorReads
+from mirror_connect.app.herder.figures_elsewhere import FiguresElsewhere
+from mirror_connect.app.herder.interfaces import Membership, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import State
+from mirror_connect.app.herder.link_parts import NO_ROWS
 from mirror_connect.app.herder.link_views import (
     ConnectorOfLink,
     GroupView,
@@ -25,6 +30,7 @@ from mirror_connect.app.herder.link_views import (
     WorkerView,
 )
 from mirror_connect.app.herder.links import Link, Member, aliases_of, kind_of
+from mirror_connect.app.herder.own_figures import group_figures, own_lines
 from mirror_connect.app.herder.topic_reading import TopicReading
 from mirror_connect.app.herder.views import Config, StateInfo
 from mirror_connect.app.metrics.link_history import HistoryPoint
@@ -58,7 +64,10 @@ _OF_TOPICS: Final = frozenset(
 
 
 class LinkReads:
-    """See the module. `worker_id` is host:port of the advertised REST listener; `cluster_id` that of its topics' cluster."""
+    """See the module. `worker_id` is host:port of the advertised REST listener; `cluster_id` that of its topics' cluster.
+
+    `client` reaches the other workers; None if there are none.
+    """
 
     def __init__(
         self,
@@ -69,14 +78,18 @@ class LinkReads:
         metrics: WorkerMetrics,
         worker_id: str,
         cluster_id: Callable[[], str | None],
+        membership: Membership,
+        client: WorkerClient | None = None,
     ) -> None:
         self._configs = configs
         self._connectors = connectors
         self._leadership = leadership
         self._worker_id = worker_id
         self._cluster_id = cluster_id
+        self._membership = membership
         self._assigned = AssignedByConnector()
         self.metrics: Final = metrics
+        self.others: Final = FiguresElsewhere(client, lambda: membership.assignment.workers, worker_id, metrics.now)
 
     # --- REST -------------------------------------------------------------------------------------------------------
 
@@ -88,6 +101,7 @@ class LinkReads:
     async def all(self) -> list[LinkView]:
         """All links, by name."""
         await self._leadership.until_ready()
+        await self.others.refresh()
         views = []
         for link in self.present():
             views.append(await self._view(link))
@@ -98,7 +112,7 @@ class LinkReads:
         self, link: str, *, search: str = "", order: TopicOrder = TopicOrder.LAG, limit: int, offset: int = 0
     ) -> tuple[int, list[TopicView]]:
         """How many topics of a link have this text in their name or in that of their remote topic, and one page of them."""
-        found = await self._link(link)
+        found = await self._looked_at(link)
         reading = self._reading(found)
         names = reading.topics(search)
         if order is not TopicOrder.NAME:
@@ -111,7 +125,7 @@ class LinkReads:
 
     async def topic(self, link: str, topic: str) -> tuple[str | None, list[PartitionView]]:
         """The remote topic and the partitions of a source topic. NotFound."""
-        found = await self._link(link)
+        found = await self._looked_at(link)
         reading = self._reading(found)
         rows = []
         for member in found.copying:
@@ -125,13 +139,19 @@ class LinkReads:
 
     async def groups(self, link: str, *, search: str = "", limit: int, offset: int = 0) -> tuple[int, list[GroupView]]:
         """How many groups of a link have this text in their names, and one page of them, by name."""
-        found = await self._link(link)
+        found = await self._looked_at(link)
         now = self.metrics.now()
         of_groups = {name: member for member in found.members for name in member.assigned.groups}
         # Once: for ten thousand groups and a long text it would be seconds.
         text = search.lower()
         names = sorted(name for name in of_groups if text in name.lower())
         return len(names), [_group_view(name, of_groups[name], now) for name in names[offset : offset + limit]]
+
+    async def figures(self, rows_of: Collection[str]) -> AsyncIterator[bytes]:
+        """What this worker tells another one, line by line."""
+        await self._leadership.until_ready()
+        members = [each for link in self.present() for each in link.members]
+        return own_lines(self._worker_id, self.metrics, members, rows_of)
 
     async def history(self, link: str, minutes: float) -> list[HistoryPoint]:
         """The last minutes of a link, the newest point last."""
@@ -142,16 +162,53 @@ class LinkReads:
 
     def present(self) -> list[Link]:
         """All links as of now, by name."""
-        snapshot, leads = self._configs.snapshot(), self._leads
+        snapshot, now = self._configs.snapshot(), self.metrics.now()
+        known = self.others.known()
         members: dict[tuple[str, str], list[Member]] = {}
         for name, config in sorted(snapshot.connectors.items()):
             assigned = self._assigned.of(name, snapshot.tasks(name))
-            metrics = self.metrics.connectors.get(name) if leads else None
-            members.setdefault(aliases_of(config), []).append(Member(self._connector(name, config), assigned, metrics))
+            members.setdefault(aliases_of(config), []).append(
+                self._member(self._connector(name, config), assigned, now)
+            )
         links = [
-            Link(f"{source}->{target}", source, target, tuple(found)) for (source, target), found in members.items()
+            Link(f"{source}->{target}", source, target, tuple(found), self._unknown_workers(found, known))
+            for (source, target), found in members.items()
         ]
         return sorted(links, key=lambda link: link.name)
+
+    def _member(self, view: ConnectorOfLink, assigned: Assigned, now: float) -> Member:
+        metrics = self.metrics.connectors.get(view.name) if self.runs(view.name) else None
+        # A task that has moved to another worker was heard here a moment ago. It counts where it was heard last.
+        heard: dict[int, tuple[float, str]] = {}
+        telling = {} if metrics is None else metrics.telling(now)
+        if metrics is not None:
+            heard = {number: (now - metrics.tasks[number].heard, "") for number in telling}
+        told = self.others.told(view.name)
+        for each in told:
+            for number in each.tasks:
+                ago = each.figures.tasks[number].heard_ago + now - each.at
+                if number not in heard or ago < heard[number][0]:
+                    heard[number] = (ago, each.worker_id)
+        if told:
+            telling = {number: attempt for number, attempt in telling.items() if not heard[number][1]}
+            told = [
+                replace(each, tasks=frozenset(number for number in each.tasks if heard[number][1] == each.worker_id))
+                for each in told
+            ]
+        return Member(view, assigned, metrics, telling, tuple(told))
+
+    def _unknown_workers(self, members: Sequence[Member], known: frozenset[str]) -> tuple[str, ...]:
+        running = {
+            task.worker_id for each in members for task in each.view.tasks.values() if task.state == State.RUNNING.value
+        }
+        return tuple(sorted(running - known - {self._worker_id}))
+
+    def runs(self, connector: str) -> bool:
+        """Whether this worker runs a connector, or some of its tasks."""
+        assignment = self._membership.assignment
+        if not assignment.workers and not assignment.connectors:
+            return self._leads  # nobody shares anything
+        return connector in assignment.connectors or any(task.connector == connector for task in assignment.tasks)
 
     def forget_unused(self) -> None:
         """Forgets what no connector, task or link is there for any more."""
@@ -178,6 +235,12 @@ class LinkReads:
             return ConnectorOfLink(name, class_name, kind, _NO_STATUS, {})
         return ConnectorOfLink(name, class_name, kind, status.connector, dict(status.tasks))
 
+    async def _looked_at(self, name: str) -> Link:
+        """A link whose rows are read now."""
+        found = await self._link(name)
+        await self.others.refresh([each.view.name for each in found.members])
+        return await self._link(name)
+
     async def _link(self, name: str) -> Link:
         await self._leadership.until_ready()
         found = next((link for link in self.present() if link.name == name), None)
@@ -192,13 +255,7 @@ class LinkReads:
     async def _view(self, link: Link) -> LinkView:
         now, now_ms = self.metrics.now(), self.metrics.now_ms()
         problems, more = self._problems(link, now)
-        heard = [
-            task.heard_ms
-            for each in link.members
-            if each.metrics is not None
-            for task in each.metrics.tasks.values()
-            if task.heard_ms is not None
-        ]
+        heard = [each.last_report_ms(now, now_ms) for each in link.members]
         return LinkView(
             name=link.name,
             source=link.source,
@@ -210,22 +267,23 @@ class LinkReads:
             connectors=tuple(each.view for each in link.members),
             topics=len({topic for each in link.copying for topic in each.assigned.topics}),
             partitions=sum(len(each.assigned.partitions) for each in link.copying),
-            lag=await link.lag(now, now_ms),
+            lag=await link.lag(now_ms),
             rate=link.rate(now),
             latency=link.latency(now),
             groups=len({group for each in link.members for group in each.assigned.groups}),
             since_ms=self.metrics.history(link.name).since_ms(link.state, now_ms),
             problems=problems,
             more_problems=more,
-            last_report_ms=max(heard, default=None),
+            last_report_ms=max((each for each in heard if each is not None), default=None),
+            unknown_workers=link.unknown_workers,
         )
 
     def _problems(self, link: Link, now: float) -> tuple[tuple[ProblemOfLink, ...] | None, int]:
-        if not self._leads:
+        if not any(each.told for each in link.members) and (link.unknown_workers or not self._leads):
             return None, 0
-        told = [(each.view.name, each.metrics) for each in link.members if each.metrics is not None]
-        found = tuple(ProblemOfLink(name, problem) for name, each in told for problem in each.present_problems(now))
-        return found, sum(each.more_problems(now) for _, each in told)
+        told = [(each.view.name, *each.problems(now)) for each in link.members]
+        found = tuple(ProblemOfLink(name, problem) for name, problems, _ in told for problem in problems)
+        return found, sum(more for *_, more in told)
 
     def _lines(self, link: Link, now: float) -> Mapping[str, str]:
         """The line of the first problem with each topic or partition, by the name in its subject."""
@@ -249,16 +307,20 @@ async def _in_turns(topics: Sequence[str], reading: TopicReading) -> AsyncIterat
 
 
 def _group_view(name: str, member: Member, now: float) -> GroupView:
-    found = None if member.metrics is None else member.metrics.group(name, now)
+    found = None if member.metrics is None else group_figures(member.metrics, name, now)
+    if found is None or found.task not in member.telling:
+        told = ((each.rows or NO_ROWS, each.tasks) for each in member.elsewhere)
+        groups = (row for rows, tasks in told if (row := rows.groups.get(name)) is not None and row.task in tasks)
+        found = next(groups, None)
     if found is None:
         return GroupView(name, None, None, None, None, None, None, ())
     return GroupView(
         group=name,
-        partitions=len(found.told.partitions),
+        partitions=found.partitions,
         read_again=found.read_again,
         skipped=found.skipped,
         untranslated=found.untranslated,
-        checkpoint_latency_ms=found.latency_ms,
-        synced_ms=found.told.synced_ms,
-        topics=tuple(dict.fromkeys(each.topic for each in found.told.partitions)),
+        checkpoint_latency_ms=found.checkpoint_latency_ms,
+        synced_ms=found.synced_ms,
+        topics=tuple(found.topics),
     )

@@ -74,8 +74,9 @@ class ProblemOfLink:
 class LinkView:
     """All connectors from `source` to `target`.
 
-    `leads`: whether this worker runs them. Other workers know states, topics and groups, and no figures or problems.
-    `trace`: why a flow of dedicated mode is not up. `since_ms`: since when it has its state.
+    `leads`: whether this worker leads the group; `leader_url` is another one that does. `unknown_workers`: ids of other
+    workers with running tasks that don't tell their figures. The sums leave these tasks out. `problems`: None if no worker
+    tells any. `trace`: why a flow of dedicated mode is not up. `since_ms`: since when it has its state.
     `last_report_ms`: when a task told something last.
     """
 
@@ -97,6 +98,7 @@ class LinkView:
     problems: tuple[ProblemOfLink, ...] | None
     more_problems: int
     last_report_ms: int | None
+    unknown_workers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class TopicView:
 class PartitionView:
     """A source partition. `source_offset`: the last one that the target has.
 
-    `records`, `bytes`: acknowledged since the worker's start.
+    `records`, `bytes`: acknowledged since the start of the worker that copies it.
     """
 
     partition: int

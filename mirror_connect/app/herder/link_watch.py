@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.app.herder.link_reads import LinkReads
-from mirror_connect.app.herder.links import Link
-from mirror_connect.app.metrics.connector_metrics import ConnectorMetrics
-from mirror_connect.app.metrics.latencies import latency_of
+from mirror_connect.app.herder.links import Link, Member
+from mirror_connect.app.metrics.connector_metrics import NO_COUNTS
+from mirror_connect.app.metrics.latencies import latency_of_all
 from mirror_connect.app.metrics.link_history import STEP_S, HistoryPoint
 
 log = logging.getLogger(__name__)
@@ -18,25 +18,32 @@ log = logging.getLogger(__name__)
 LOOK_S: Final = 1.0
 
 
+# A connector at one worker process.
+_Key = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What a connector had counted at a moment."""
+    """What a connector had counted at one worker, and when: another worker told it some seconds ago."""
 
+    at: float
     records: int
     bytes: int
     latency_counts: tuple[int, ...]
 
     @classmethod
-    def by(cls, connector: ConnectorMetrics) -> _Counted:
-        return cls(connector.growth.records, connector.growth.bytes, connector.latency_counts)
-
-
-@dataclass(slots=True)
-class _Moment:
-    """The last point of a history: when it was, and what each connector had counted by then."""
-
-    now: float
-    counted: dict[str, _Counted] = field(default_factory=dict)
+    def by(cls, member: Member, now: float) -> dict[_Key, _Counted]:
+        """At each worker."""
+        name, own = member.view.name, member.metrics
+        found = {
+            (name, each.process): cls(
+                each.at, each.figures.records, each.figures.bytes, each.figures.latency_counts or NO_COUNTS
+            )
+            for each in member.elsewhere
+        }
+        if own is not None:
+            found[name, ""] = cls(now, own.growth.records, own.growth.bytes, own.latency_counts)
+        return found
 
 
 class LinkWatch:
@@ -46,7 +53,7 @@ class LinkWatch:
         self._links = links
         self._metrics = links.metrics
         self._step: int | None = None
-        self._last: _Moment | None = None
+        self._last: dict[_Key, _Counted] | None = None
         self._watching: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -81,38 +88,32 @@ class LinkWatch:
         self._step = step
         await asyncio.sleep(0)
         self._links.forget_unused()
-        last, self._last = self._last, _Moment(self._metrics.now())
+        now = self._metrics.now()
+        last, self._last = self._last, {}
         for link in links:
             await asyncio.sleep(0)
-            counted = {each.name: _Counted.by(each) for each in link.told()}
-            self._last.counted |= counted
+            counted = {key: each for member in link.copying for key, each in _Counted.by(member, now).items()}
+            self._last |= counted
             if last is not None:
-                before = {name: last.counted[name] for name in counted if name in last.counted}
-                point = await self._point(link, counted, before, self._last.now - last.now, step * STEP_S * 1000)
-                self._metrics.history(link.name).add(point)
+                grown = [
+                    (last[key], present)
+                    for key, present in counted.items()
+                    if key in last and present.at > last[key].at
+                ]
+                self._metrics.history(link.name).add(await self._point(link, grown, step * STEP_S * 1000))
 
-    async def _point(
-        self, link: Link, counted: dict[str, _Counted], before: dict[str, _Counted], seconds: float, time_ms: int
-    ) -> HistoryPoint:
-        now = self._metrics.now()
-        lag = await link.lag(now, self._metrics.now_ms())
+    async def _point(self, link: Link, grown: list[tuple[_Counted, _Counted]], time_ms: int) -> HistoryPoint:
+        lag = await link.lag(self._metrics.now_ms())
         state = link.state
         # Of a connector that was there at the last point. None of them tells anything: the rate is unknown, and not 0.
-        if not before or link.rate(now) is None:
+        if not grown or link.rate(self._metrics.now()) is None:
             return HistoryPoint(time_ms, lag.records, lag.seconds_of_all, None, None, None, None, state)
-        records = sum(counted[name].records - then.records for name, then in before.items())
-        bytes_ = sum(counted[name].bytes - then.bytes for name, then in before.items())
-        counts = [
-            sum(of_bucket)
-            for of_bucket in zip(
-                *(
-                    [new - old for new, old in zip(counted[name].latency_counts, then.latency_counts, strict=True)]
-                    for name, then in before.items()
-                ),
-                strict=True,
-            )
-        ]
-        latency = latency_of(counts)
+        records = sum((new.records - old.records) / (new.at - old.at) for old, new in grown)
+        bytes_ = sum((new.bytes - old.bytes) / (new.at - old.at) for old, new in grown)
+        latency = latency_of_all(
+            ([after - before for after, before in zip(new.latency_counts, old.latency_counts, strict=True)], 0)
+            for old, new in grown
+        )
         p50, p99 = (None, None) if latency is None else (round(latency.p50, 1), round(latency.p99, 1))
-        rates = round(records / seconds, 3), round(bytes_ / seconds, 1)
+        rates = round(records, 3), round(bytes_, 1)
         return HistoryPoint(time_ms, lag.records, lag.seconds_of_all, *rates, p50, p99, state)

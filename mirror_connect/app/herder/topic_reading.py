@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from mirror_connect.app.herder.link_parts import Part
 from mirror_connect.app.herder.link_views import PartitionView, TopicOrder, TopicView
 from mirror_connect.app.herder.links import Link, Member
 from mirror_connect.app.metrics.figures import Lag, Latency, Rate
+from mirror_connect.app.metrics.latencies import latency_of_all
 from mirror_connect.connectors.partitions import TopicPartition
 
 
@@ -18,10 +21,8 @@ class TopicReading:
 
     def __init__(self, link: Link, lines: Mapping[str, str], now: float, now_ms: int) -> None:
         self._lines = lines
-        self._now = now
-        self._now_ms = now_ms
-        self._telling = {each.view.name: each.metrics.telling(now) for each in link.copying if each.metrics is not None}
         self._copying = link.copying
+        self._parts = {each.view.name: each.parts(now, now_ms) for each in link.copying}
 
     def topics(self, search: str) -> list[str]:
         """The topics with this text, in any case, in their name or in that of their remote topic; by name."""
@@ -53,9 +54,10 @@ class TopicReading:
         remote_topic, rate = self.remote_topic(topic), self._rate(topic)
         latency: Latency | None = None
         line: str | None = None
-        for member, partitions in self._parts(topic):
-            if rate is not None and member.metrics is not None:
-                latency = latency or member.metrics.latency_of_topic(topic, self._now)
+        if rate is not None:
+            counted = (part.latencies(topic) for parts, _ in self._of(topic) for part in parts)
+            latency = latency_of_all(each for each in counted if each is not None)
+        for _, partitions in self._of(topic):
             if self._lines and line is None:
                 found = (self._line(partition, remote_topic) for partition in partitions)
                 line = next((each for each in found if each is not None), None)
@@ -63,58 +65,58 @@ class TopicReading:
 
     def partition(self, member: Member, partition: TopicPartition) -> PartitionView:
         """A source partition."""
-        task, metrics = member.assigned.partitions[partition], member.metrics
-        telling = self._telling.get(member.view.name, {})
-        known = None if metrics is None else metrics.known(partition, telling)
-        if metrics is None or known is None:
+        task = member.assigned.partitions[partition]
+        told = (part.partition(partition) for part in self._parts[member.view.name])
+        known = next((each for each in told if each is not None), None)
+        if known is None:
             line = self._line(partition, None)
             return PartitionView(partition.partition, None, None, None, None, None, None, task, line)
-        lag = metrics.lag([partition], telling, self._now_ms)
         return PartitionView(
             partition=partition.partition,
-            source_offset=known.told.source_offset,
-            log_end=known.told.log_end,
-            lag_records=lag.records,
-            lag_seconds=lag.seconds,
-            records=known.growth.records,
-            bytes=known.growth.bytes,
+            source_offset=known.source_offset,
+            log_end=known.log_end,
+            lag_records=known.lag_records,
+            lag_seconds=known.lag_seconds,
+            records=known.records,
+            bytes=known.bytes,
             task=task,
-            problem=self._line(partition, known.told.remote_topic),
+            problem=self._line(partition, known.remote_topic),
         )
 
     def remote_topic(self, topic: str) -> str | None:
         """The topic on the target; None if no task has told it."""
-        for member, partitions in self._parts(topic):
-            if member.metrics is not None:
-                told = (member.metrics.partitions.get(partition) for partition in partitions)
-                if (known := next((each for each in told if each is not None), None)) is not None:
-                    return known.told.remote_topic
-        return None
+        told = (part.remote_topic(partitions) for parts, partitions in self._of(topic) for part in parts)
+        return next((each for each in told if each is not None), None)
 
-    def _parts(self, topic: str) -> list[tuple[Member, Sequence[TopicPartition]]]:
-        """What each connector copies of a topic. Mostly one copies all of it."""
-        return [(member, member.assigned.topics[topic]) for member in self._copying if topic in member.assigned.topics]
+    def _of(self, topic: str) -> list[tuple[Sequence[Part], Sequence[TopicPartition]]]:
+        """What each connector copies of a topic, with what is known of it. Mostly one copies all of it."""
+        return [
+            (self._parts[member.view.name], member.assigned.topics[topic])
+            for member in self._copying
+            if topic in member.assigned.topics
+        ]
 
     def _lag(self, topic: str) -> Lag:
         lags = [
-            Lag(None, None, unknown=len(partitions))
-            if member.metrics is None
-            else member.metrics.lag(partitions, self._telling[member.view.name], self._now_ms)
-            for member, partitions in self._parts(topic)
+            _merged([part.lag(partitions) for part in parts], len(partitions)) for parts, partitions in self._of(topic)
         ]
         return lags[0] if len(lags) == 1 else Lag.of_all(lags)
 
     def _rate(self, topic: str) -> Rate | None:
-        rates = []
-        for member, partitions in self._parts(topic):
-            if member.metrics is not None:
-                telling = self._telling[member.view.name]
-                known = (member.metrics.known(partition, telling) for partition in partitions)
-                rates += [each.growth.rate(self._now) for each in known if each is not None]
-        return Rate.of_all(rates)
+        return Rate.of_all(
+            rate for parts, partitions in self._of(topic) for part in parts for rate in part.rates(partitions)
+        )
 
     def _line(self, partition: TopicPartition, remote_topic: str | None) -> str | None:
         names = [str(partition), partition.topic]
         if remote_topic is not None:
             names += [f"{remote_topic}-{partition.partition}", remote_topic]
         return next((self._lines[name] for name in names if name in self._lines), None)
+
+
+def _merged(lags: Sequence[Lag], partitions: int) -> Lag:
+    """The lag of so many partitions, of which each worker knows some."""
+    if len(lags) == 1:
+        return lags[0]
+    known = sum(partitions - each.unknown for each in lags)
+    return replace(Lag.of_all(lags), unknown=max(0, partitions - known))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mirror_connect.app.metrics.figures import Lag, Latency, Rate
+from mirror_connect.app.metrics.figures import Lag, Rate
 from mirror_connect.app.metrics.group_metrics import GroupMetrics
 from mirror_connect.app.metrics.growth import Growth
 from mirror_connect.app.metrics.latencies import RecentLatencies
@@ -17,7 +17,7 @@ from mirror_connect.app.metrics.verification_metrics import VerificationMetrics
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import BUCKETS, PartitionMeasures, TaskMeasures
 
-_NO_COUNTS: Final = (0,) * BUCKETS
+NO_COUNTS: Final = (0,) * BUCKETS
 
 
 class ConnectorMetrics:
@@ -34,7 +34,7 @@ class ConnectorMetrics:
         self.groups: dict[str, GroupMetrics] = {}
         self.growth = Growth(now)
         self.latencies = RecentLatencies()
-        self.latency_counts: tuple[int, ...] = _NO_COUNTS
+        self.latency_counts: tuple[int, ...] = NO_COUNTS
         self.problems = PresentProblems()
         self.verification = VerificationMetrics()
         # What tasks have counted that are not there any more.
@@ -57,7 +57,7 @@ class ConnectorMetrics:
         if task.is_repeated(measures):
             return
         if measures.latency_counts:
-            before = task.told.latency_counts or _NO_COUNTS
+            before = task.told.latency_counts or NO_COUNTS
             more = tuple(max(0, new - old) for new, old in zip(measures.latency_counts, before, strict=True))
             self.latency_counts = added(self.latency_counts, more)
             self.latencies.add(more, now)
@@ -164,10 +164,13 @@ class ConnectorMetrics:
         """Of all partitions; None if no task tells what it measures."""
         return self.growth.rate(now) if self.telling(now) else None
 
-    def latency_of_topic(self, topic: str, now: float) -> Latency | None:
-        """Of the last minute; None without records in it."""
+    def latencies_of_topic(self, topic: str, now: float) -> tuple[Sequence[int], int] | None:
+        """Of the last minute: records by bucket, and the largest latency, 0 if it is not known; None without records."""
         found = self._of_topics.get(topic)
-        return None if found is None else found.of_minute(now)
+        if found is None:
+            return None
+        counts, most = found.counted(now)
+        return (counts, most) if any(counts) else None
 
     # --- problems ---------------------------------------------------------------------------------------------------
 

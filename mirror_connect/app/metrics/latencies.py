@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mirror_connect.app.metrics.figures import Latency
@@ -84,6 +84,15 @@ def latency_of(counts: Sequence[int], most: int = 0) -> Latency | None:
         return None
     top = float(most) if most else _highest(counts)
     return Latency(min(quantile(counts, _HALF), top), min(quantile(counts, _NEARLY_ALL), top), top)
+
+
+def latency_of_all(counted: Iterable[tuple[Sequence[int], int]]) -> Latency | None:
+    """Of several histograms together, each with its largest latency; None if they count nothing."""
+    found = [each for each in counted if each[0]]
+    if not found:
+        return None
+    counts = [sum(of_bucket) for of_bucket in zip(*(counts for counts, _ in found), strict=True)]
+    return latency_of(counts, max(most for _, most in found))
 
 
 def quantile(counts: Sequence[int], part: float) -> float:

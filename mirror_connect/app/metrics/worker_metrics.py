@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
@@ -32,7 +33,7 @@ class WorkerMetrics:
     """That of one worker, which is a flow of dedicated mode, or a source of MirrorMaker 1.
 
     `connectors` are those that have told something, and are not deleted; `links` their histories. `clock` gives seconds,
-    `wall_clock` seconds since 1970.
+    `wall_clock` seconds since 1970. `process` names the process: counts begin at 0 with it.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class WorkerMetrics:
     ) -> None:
         self.connectors: Final[dict[str, ConnectorMetrics]] = {}
         self.links: Final[dict[str, LinkHistory]] = {}
+        self.process: Final = secrets.token_hex(8)
         self._clock = clock
         self._wall_clock = wall_clock
         self._failed = False

@@ -87,8 +87,8 @@ class LinkBody(Body):
     state: str = Field(
         description="Of the worst connector or task: FAILED, UNASSIGNED, RESTARTING, PAUSED, STOPPED, RUNNING"
     )
-    leads: bool = Field(description="Whether this worker runs the link. Others know no figures and no problems")
-    leader_url: str | None = Field(description="The other worker that runs it")
+    leads: bool = Field(description="Whether this worker leads the group")
+    leader_url: str | None = Field(description="The other worker that leads it")
     trace: str | None = Field(description="Why a flow of dedicated mode is not up")
     connectors: list[LinkConnectorBody]
     topics: int
@@ -98,9 +98,14 @@ class LinkBody(Body):
     latency_ms: LatencyBody | None
     groups: int
     since_ms: int = Field(description="Since when it has this state, as far as this process has seen")
-    problems: list[LinkProblemBody] | None
+    problems: list[LinkProblemBody] | None = Field(description="Null while no worker tells any")
     more_problems: int
     last_report_ms: int | None = Field(description="When one of its tasks reported last")
+    unknown_workers: list[str] = Field(
+        examples=[["10.0.0.2:8083"]],
+        description="Other workers with running tasks of it that don't tell their figures. The sums leave these tasks out, "
+        "and partitions_unknown counts their partitions",
+    )
 
 
 class LinksBody(Body):
@@ -137,7 +142,7 @@ class LinkPartitionBody(Body):
     log_end: int | None = Field(description="The offset after the last record that may be read")
     lag_records: int | None
     lag_seconds: float | None
-    records: int | None = Field(description="Acknowledged since the worker has started")
+    records: int | None = Field(description="Acknowledged since the worker that copies it has started")
     bytes: int | None
     task: int
     problem: str | None

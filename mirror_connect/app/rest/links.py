@@ -168,6 +168,7 @@ def _link(view: LinkView) -> dict[str, Any]:
         "problems": None if problems is None else [_problem(each) for each in problems],
         "more_problems": view.more_problems,
         "last_report_ms": view.last_report_ms,
+        "unknown_workers": list(view.unknown_workers),
     }
 
 
