@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from mirror_connect.app.backing import Backing
 from mirror_connect.app.config.common_config import CommonConfig
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.exposition.measured import MeasuredWorker
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
@@ -30,6 +31,7 @@ from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
+from mirror_connect.app.worker_connectors.task_fencing import TaskFencing
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import WORKER_USER
@@ -80,8 +82,15 @@ class Worker:
         targets = TargetChooser(config)
         program = DEDICATED if flow else CONNECT
         specs = TaskSpecs(
-            config, config.resolver.resolve, targets, backing.stores, backing.transactional_id, program=program
+            config,
+            config.resolver.resolve,
+            targets,
+            backing.stores,
+            backing.transactional_id,
+            program=program,
+            fence=self._fence if backing.exactly_once is Support.ENABLED else None,
         )
+        fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
         self._supervisor = Supervisor(spark, specs, self._membership.leads_for, flow=flow, metrics=metrics)
         self.herder: Final = Herder(
             configs=self.configs,
@@ -107,8 +116,14 @@ class Worker:
             log_levels=LogLevels(tell_spark=spark.set_log_levels),
             metrics=metrics,
             planner=Planner(targets, specs.offsets_of, config.offset_topic),
+            fence_tasks=None if backing.exactly_once is Support.NONE else fencing.fence,
+            transactional_id=backing.transactional_id,
         )
         backing.listen(self.herder.membership_changed)
+
+    async def _fence(self, connector: str) -> None:
+        assert self.herder.fencing is not None
+        await self.herder.fencing.fence(connector)
 
     async def secrets(self) -> frozenset[str]:
         """The secrets that are in use."""

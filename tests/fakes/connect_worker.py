@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx
@@ -24,6 +24,7 @@ from mirror_connect.app.herder.interfaces import (
     sole_assignment,
 )
 from mirror_connect.app.herder.log_levels import LogLevels
+from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
@@ -250,13 +251,17 @@ class FakeWorker:
         metrics: WorkerMetrics | None = None,
         worker_id: str = WORKER_ID,
         worker_client: WorkerClient | None = None,
+        rules: ConfigRules | None = None,
     ) -> None:
         self.metrics = metrics or WorkerMetrics()
+        # The tasks of each connector that were fenced, and the transactions in the offset topic.
+        self.fenced: list[tuple[str, tuple[int, ...]]] = []
+        self.transactions: list[str] = []
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
         self.configs = ConfigStore(FakeTopicLog(self.config_topic))
         self.statuses = StatusStore(FakeTopicLog(self.status_topic))
         self.offset_topic = FakeTopic()
-        self.offsets = OffsetStore(FakeTopicLog(self.offset_topic))
+        self.offsets = OffsetStore(FakeTopicLog(self.offset_topic), in_transaction=self._in_transaction)
         # Of finding the store of a connector: what is raised instead, what it waits for, how often it was asked for.
         self.offsets_failure: Exception | None = None
         self.offsets_gate: asyncio.Event | None = None
@@ -276,6 +281,9 @@ class FakeWorker:
             topic_tracking=tracking or TopicTracking(),
             log_levels=log_levels,
             metrics=self.metrics,
+            rules=rules,
+            fence_tasks=self._fence,
+            transactional_id=lambda task: f"group-{task}",
         )
 
     @contextlib.asynccontextmanager
@@ -292,6 +300,14 @@ class FakeWorker:
             await self.configs.stop()
             await self.statuses.stop()
             await self.offsets.stop()
+
+    async def _fence(self, connector: str, resolved: Mapping[str, str], tasks: Collection[int]) -> None:
+        self.fenced.append((connector, tuple(tasks)))
+
+    async def _in_transaction(self, transactional_id: str, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self.transactions.append(transactional_id)
+        for key, value in entries:
+            self.offset_topic.add(key, value)
 
     async def _offsets_of(self, resolved: Mapping[str, str]) -> OffsetStore:
         self.offsets_asked += 1

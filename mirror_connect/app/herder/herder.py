@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.active_topics import ActiveTopics, TopicTracking
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.config_writes import ConfigWrites
@@ -23,18 +24,20 @@ from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
 from mirror_connect.app.herder.plans import Planner, Plans
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
-from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf
+from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf, Transactions
 from mirror_connect.app.herder.starts import AwaitedStarts, NoStarts
 from mirror_connect.app.herder.status_book import StatusBook
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import Health, ServerInfo
 from mirror_connect.app.herder.worker_requests import StandaloneRequests, WorkerRequests
+from mirror_connect.app.herder.zombie_fencing import FenceTasks, ZombieFencing
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import CONNECT_VERSION, StatusStore
 from mirror_connect.app.version import COMMIT
 from mirror_connect.connectors.secrets import secrets_of
+from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class Herder:
 
     `standalone`: a few answers are those of Connect's standalone mode. `metrics`: what the supervisor's tasks tell.
     `worker_client`: reaches the other workers of the group.
+    `fence_tasks`, `transactional_id`: of tasks with transactions; None if there are none.
     """
 
     def __init__(
@@ -67,6 +71,8 @@ class Herder:
         metrics: WorkerMetrics | None = None,
         planner: Planner | None = None,
         worker_client: WorkerClient | None = None,
+        fence_tasks: FenceTasks | None = None,
+        transactional_id: Callable[[TaskId], str] = lambda _: "",
     ) -> None:
         metrics = metrics or WorkerMetrics()
         self._stored_configs = configs
@@ -114,7 +120,32 @@ class Herder:
             reads=self.connectors,
             standalone=standalone,
         )
-        self.source_offsets: Final = SourceOffsets(configs, self.leadership, self._reconciler, resolver, offsets_of)
+        support = rules.exactly_once
+        # None: nothing here has transactions, as in standalone mode.
+        self.fencing: Final = (
+            None
+            if fence_tasks is None
+            else ZombieFencing(
+                configs,
+                membership,
+                self.leadership,
+                resolver,
+                fence_tasks,
+                client=worker_client,
+                enabled=support is Support.ENABLED,
+                leads_rounds=support in (Support.ENABLED, Support.PREPARING),
+            )
+        )
+        self.source_offsets: Final = SourceOffsets(
+            configs,
+            self.leadership,
+            self._reconciler,
+            resolver,
+            offsets_of,
+            transactions=Transactions(self.fencing, transactional_id)
+            if self.fencing is not None and support is Support.ENABLED
+            else None,
+        )
         self.links: Final = LinkReads(
             configs=configs,
             connectors=self.connectors,
@@ -148,6 +179,8 @@ class Herder:
 
     def membership_changed(self, _: object = None) -> None:
         """Call this whenever the worker's group assignment changes."""
+        if self.fencing is not None:
+            self.fencing.group_changed(self._membership.assignment)
         self.leadership.changed()
 
     async def secrets(self) -> frozenset[str]:
@@ -159,6 +192,8 @@ class Herder:
         """Shutdown, first half: ends writes and stops connectors. Stop the supervisor after it."""
         self._link_watch.stop()
         self.links.others.stop()
+        if self.fencing is not None:
+            await self.fencing.stop()
         await self.leadership.end()
         await self._reconciler.stop_connectors()
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.app.config.config_reads import ConfigReads
@@ -20,6 +21,7 @@ from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.plugins import CLASS
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.views import Config, set_values
+from mirror_connect.app.herder.zombie_fencing import ZombieFencing
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import Offset, OffsetEntry, Partition, SourceOffsetStore, record_size
@@ -30,6 +32,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, No
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.checks import RefusedOffset
 from mirror_connect.connectors.secrets import redact
+from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
 
@@ -45,8 +48,19 @@ POLL_S: Final = 0.05
 RECORD_LIMIT: Final = 900_000
 
 
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """For connectors that copy exactly once: their former tasks are fenced, and changes are one transaction.
+
+    As in Connect, it has the transactional id of the connector's first task.
+    """
+
+    fencing: ZombieFencing
+    transactional_id: Callable[[TaskId], str]
+
+
 class SourceOffsets:
-    """See the module."""
+    """See the module. `transactions`: None if connectors copy at least once."""
 
     def __init__(
         self,
@@ -55,7 +69,10 @@ class SourceOffsets:
         reconciler: Reconciler,
         resolver: Resolver,
         store_of: StoreOf,
+        *,
+        transactions: Transactions | None = None,
     ) -> None:
+        self._transactions = transactions
         self._configs = configs
         self._leadership = leadership
         self._reconciler = reconciler
@@ -101,7 +118,7 @@ class SourceOffsets:
             except (RefusedOffset, UnknownConnectorClass) as error:
                 raise BadRequest(str(error)) from None
 
-        await self._change(name, check, lambda store: store.put(name, ordered))
+        await self._change(name, check, lambda store, transactional_id: store.put(name, ordered, transactional_id))
         removed = sum(offset is None for _, offset in ordered)
         done = ((len(ordered) - removed, "set"), (removed, "removed"))
         parts = [f"{counted(count, 'source offset')} {what}" for count, what in done if count]
@@ -117,15 +134,16 @@ class SourceOffsets:
 
     async def reset(self, name: str) -> None:
         """Removes every offset of a connector."""
-        await self._change(name, lambda *_: None, lambda store: store.forget(name))
+        await self._change(name, lambda *_: None, lambda store, transactional_id: store.forget(name, transactional_id))
         log.info("Connector %s: all source offsets removed", ConnectorName(name))
 
     async def _change(
         self,
         name: str,
         check: Callable[[Config, Mapping[str, str]], None],
-        write: Callable[[SourceOffsetStore], Awaitable[None]],
+        write: Callable[[SourceOffsetStore, str], Awaitable[None]],
     ) -> None:
+        transactional_id = ""
         while True:
             async with self._leadership.writing() as snapshot:
                 config = _stopped(name, snapshot)
@@ -134,12 +152,15 @@ class SourceOffsets:
             check(config, resolved)
             await self._tasks_gone(name)
             store = await self._store(config, resolved)
+            if self._transactions is not None:
+                await self._transactions.fencing.lead_round(name, 0, ended=True)
+                transactional_id = self._transactions.transactional_id(TaskId(name, 0))
             async with self._leadership.writing() as snapshot:
                 if _stopped(name, snapshot) != config or self._reconciler.may_write(name):
                     continue
                 # Under the lock: nobody resumes the connector before this is written, and its tasks read to the end.
                 try:
-                    await write(store)
+                    await write(store, transactional_id)
                 except (ClusterUnreachable, NotAuthorized) as error:
                     raise _redacted(error, config, resolved) from error
                 return

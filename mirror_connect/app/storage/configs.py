@@ -96,6 +96,10 @@ class ConfigStore:
             await self._log.append(*records.commit_entry(name, len(configs)))
             await self._log.read_to_end()
 
+    async def put_task_count(self, name: str, count: int) -> None:
+        """Notes how many tasks of a connector may have transactions, once those of the generation before are fenced."""
+        await self._write([records.fencing_entry(name, count)])
+
     async def put_target_state(self, name: str, state: str) -> None:
         """Writes STARTED, PAUSED or STOPPED."""
         await self._write([records.target_state_entry(name, state)])

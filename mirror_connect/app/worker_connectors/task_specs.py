@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.storage.offsets import SourceOffsetStore
@@ -17,7 +17,8 @@ from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedT
 from mirror_connect.app.worker_connectors.source_positions import stored_source_offsets
 from mirror_connect.app.worker_connectors.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.config.table import RefusedConfig
+from mirror_connect.connectors.config.table import RefusedConfig, Settings
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, parse_assigned_partitions
 from mirror_connect.connectors.mirror.filters import is_reserved
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
@@ -32,7 +33,15 @@ from mirror_connect.connectors.records.source_offsets import (
 )
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
-from mirror_connect.connectors.task_protocol import CONNECT, SourceOffset, TaskId, TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import (
+    CONNECT,
+    INTERVAL,
+    POLL,
+    SourceOffset,
+    TaskId,
+    TaskPartition,
+    TaskSpec,
+)
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +52,8 @@ class TaskSpecs:
     """Builds specs and reads source offsets for the supervisor (supervisor.SpecSource).
 
     `transactional_id` of a task; empty if the lease alone fences its former processes. `program`: see TaskSpec.
+    `fence`: if tasks copy exactly once, fences former tasks of a connector; it raises ClusterUnreachable, NotAuthorized
+    and ConfigError. None: they copy at least once.
     """
 
     def __init__(
@@ -54,7 +65,9 @@ class TaskSpecs:
         transactional_id: Callable[[TaskId], str],
         *,
         program: str = CONNECT,
+        fence: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
+        self._fence = fence
         self._worker = worker
         self._program = program
         self._transactional_id = transactional_id
@@ -90,6 +103,10 @@ class TaskSpecs:
         settings = definition.settings(resolved, config)
         alias = self._alias_of_task[task] = settings.text("source.cluster.alias")
         policy = replication_policy(settings.originals)
+        boundary, interval = self._boundary(settings)
+        if self._fence is not None:
+            # Before the task can begin a transaction, and in any case before it asks where to continue.
+            await self._fence(task.connector)
         return TaskSpec(
             run_id=run_id,
             connector=task.connector,
@@ -97,7 +114,7 @@ class TaskSpecs:
             connector_class=definition.class_name,
             config=resolved,
             source=source,
-            target=target.producer,
+            target=target.producer if self._fence is None else transactional(target.producer),
             source_alias=alias,
             target_alias=settings.text("target.cluster.alias"),
             assigned=await asyncio.to_thread(_assigned, config, policy, alias, target.reserved),
@@ -111,7 +128,19 @@ class TaskSpecs:
             target_admin=target.admin,
             target_consumer=target.consumer,
             program=self._program,
+            exactly_once=self._fence is not None,
+            transaction_boundary=boundary,
+            transaction_interval_ms=interval,
         )
+
+    def _boundary(self, settings: Settings) -> tuple[str, int]:
+        """When transactions end. ConfigError for what no connector here can do: a Java worker may have taken it."""
+        boundary = settings.text("transaction.boundary").lower()
+        if boundary == "connector" and self._fence is not None:
+            raise ConfigError("transaction.boundary", boundary, "the connector does not define its own transactions")
+        given = settings["transaction.boundary.interval.ms"]
+        interval = self._worker.offset_flush_interval_ms if given is None else int(given)
+        return (INTERVAL if boundary == INTERVAL else POLL), interval
 
     async def offsets_of(self, resolved: Mapping[str, str]) -> SourceOffsetStore:
         """Where tasks of a connector with this resolved config write their source offsets. Errors as of `build`."""
@@ -119,6 +148,9 @@ class TaskSpecs:
 
     async def source_offsets(self, spec: TaskSpec, partitions: Sequence[TopicPartition]) -> list[SourceOffset]:
         """See supervisor.SpecSource."""
+        if self._fence is not None:
+            # Partitions may have come from the task of a worker that was lost since the start.
+            await self._fence(spec.connector)
         store = (await self._stores.of(self._target_of_task[TaskId(spec.connector, spec.task)])).store
         return await stored_source_offsets(store, spec.connector, spec.source_alias, partitions)
 
@@ -144,6 +176,14 @@ class TaskSpecs:
         self._first_addresses.keep(tasks)
         self._target_of_task = {task: target for task, target in self._target_of_task.items() if task in tasks}
         self._alias_of_task = {task: alias for task, alias in self._alias_of_task.items() if task in tasks}
+
+
+def transactional(producer: Mapping[str, str]) -> dict[str, str]:
+    """Producer properties of a task with transactions. As in Connect, two of them are not the user's to choose."""
+    if producer.get("enable.idempotence", "true").strip().lower() == "false":
+        log.warning("enable.idempotence=false has no effect: exactly-once copying needs an idempotent producer")
+    kept = {name: value for name, value in producer.items() if name != "transactional.id"}
+    return {**kept, "enable.idempotence": "true"}
 
 
 def _assigned(

@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
 from mirror_connect.app.herder import source_offsets
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.source_offsets import Change
+from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
@@ -145,3 +147,30 @@ async def test_a_write_that_fails_hides_what_a_provider_gave(worker: FakeWorker)
             await change
         assert (caught.value.status, str(caught.value)) == (500, "broker [hidden] does not answer")
     worker.offset_topic.failure = None
+
+
+async def test_with_exactly_once_former_tasks_are_fenced_and_the_change_is_one_transaction() -> None:
+    """As recorded of Connect: the count of tasks is noted as 0, and the id is that of the first task."""
+    async with FakeWorker(rules=ConfigRules(exactly_once=Support.ENABLED)).running() as worker:
+        worker.connectors.tasks["a"] = 3
+        await worker.herder.configs.create("a", source_config(), None)
+        await worker.state("a", "RUNNING", ["RUNNING"] * 3)
+        assert worker.herder.fencing is not None
+        await worker.herder.fencing.fence("a")
+        await worker.herder.configs.stop("a")
+        await worker.state("a", "STOPPED")
+        worker.fenced.clear()
+        await worker.herder.source_offsets.alter("a", SET)
+        await worker.herder.source_offsets.reset("a")
+        assert (worker.fenced[0], worker.transactions) == (("a", (0, 1, 2)), ["group-a-0"] * 2)
+        assert [each for each in worker.written() if "fencing" in each] == [
+            'tasks-fencing-a={"task-count":3}',
+            'tasks-fencing-a={"task-count":0}',
+        ]
+
+
+async def test_without_it_no_transactional_id_is_needed() -> None:
+    async with FakeWorker(rules=ConfigRules(exactly_once=Support.PREPARING)).running() as worker:
+        await stopped(worker)
+        await worker.herder.source_offsets.alter("a", SET)
+        assert (worker.fenced, worker.transactions) == ([], [])

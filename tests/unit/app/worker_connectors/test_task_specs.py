@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore, Reported
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
-from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
@@ -31,8 +31,11 @@ CONFIG = {
 
 
 class Targets:
+    def __init__(self, producer: Mapping[str, str]) -> None:
+        self._producer = {"bootstrap.servers": "127.0.0.1:2", **producer}
+
     async def chosen(self, config: Mapping[str, str]) -> Target:
-        return Target(True, {"bootstrap.servers": "127.0.0.1:2"}, {}, reserved=frozenset({"connect-configs"}))
+        return Target(True, self._producer, {}, reserved=frozenset({"connect-configs"}))
 
     async def errors(self, config: Mapping[str, str]) -> list[str]:
         return []
@@ -114,14 +117,18 @@ async def test_what_no_offset_can_be_is_no_position(
     ]
 
 
-def specs_of(offsets: OffsetStore | None = None) -> TaskSpecs:
-    worker, targets, store = Worker(), Targets(), OpenStore(_any(offsets), "connect-offsets", 5)
+def specs_of(
+    offsets: OffsetStore | None = None,
+    fence: Callable[[str], Awaitable[None]] | None = None,
+    producer: Mapping[str, str] | None = None,
+) -> TaskSpecs:
+    worker, targets, store = Worker(), Targets(producer or {}), OpenStore(_any(offsets), "connect-offsets", 5)
 
     async def other(_: Target) -> OpenStore:
         return store
 
     stores = OffsetStores(lambda: store, other)
-    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores, lambda task: f"g-{task}")
+    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores, lambda task: f"g-{task}", fence=fence)
 
 
 def _any(value: Any) -> Any:
@@ -151,3 +158,72 @@ async def test_reported_offsets_are_stored_as_a_task_would_write_them(monkeypatc
 async def test_a_task_that_has_a_topic_for_them_reports_no_offsets() -> None:
     with pytest.raises(RuntimeError, match="a task that has a topic for them"):
         specs_of().wrote_for(TaskId("c", 0), ["[]"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "boundary"),
+    [
+        pytest.param({}, ("poll", 1000), id="default"),
+        pytest.param({"transaction.boundary": "INTERVAL"}, ("interval", 1000), id="the_workers_flush_interval"),
+        pytest.param(
+            {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "250"},
+            ("interval", 250),
+            id="its_own_interval",
+        ),
+    ],
+)
+async def test_a_task_that_copies_exactly_once_is_told_when_its_transactions_end(
+    settings: dict[str, str], boundary: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    fenced: list[str] = []
+
+    async def fence(connector: str) -> None:
+        fenced.append(connector)
+
+    config = {**CONFIG, **settings}
+    producer = {"transactional.id": "mine", "enable.idempotence": "false", "transaction.timeout.ms": "30000"}
+    spec = await specs_of(fence=fence, producer=producer).build("run", TaskId("c", 3), config, config, 1)
+    assert (spec.exactly_once, spec.transactional_id, fenced) == (True, "g-c-3", ["c"])
+    assert (spec.transaction_boundary, spec.transaction_interval_ms) == boundary
+    assert dict(spec.target) == {
+        "bootstrap.servers": "127.0.0.1:2",
+        "enable.idempotence": "true",
+        "transaction.timeout.ms": "30000",
+    }
+
+
+async def test_a_task_gets_neither_spec_nor_source_offsets_before_former_tasks_are_fenced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    problem: list[Exception] = []
+
+    async def fence(_: str) -> None:
+        if problem:
+            raise problem[0]
+
+    specs = specs_of(fence=fence)
+    spec = await specs.build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
+    problem.append(ClusterUnreachable("not fenced yet"))
+    with pytest.raises(ClusterUnreachable, match="not fenced yet"):
+        await specs.build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
+    with pytest.raises(ClusterUnreachable, match="not fenced yet"):
+        await specs.source_offsets(spec, [("orders", 0)])
+
+
+async def test_a_task_that_copies_at_least_once_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    producer = {"enable.idempotence": "false"}
+    spec = await specs_of(producer=producer).build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
+    assert (spec.exactly_once, spec.target["enable.idempotence"]) == (False, "false")
+
+
+async def test_a_boundary_that_no_connector_here_has_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+
+    async def fence(_: str) -> None: ...
+
+    config = {**CONFIG, "transaction.boundary": "connector"}
+    with pytest.raises(ConfigError, match=r"transaction\.boundary: the connector does not define its own"):
+        await specs_of(fence=fence).build("run", TaskId("c", 0), config, config, 1)
