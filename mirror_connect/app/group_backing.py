@@ -37,6 +37,7 @@ class GroupBacking:
             session_timeout_ms=config.session_timeout_ms,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
+            exactly_once=config.exactly_once,
             on_change=lambda _: self._changed(),
         )
         self._lease = WorkerLease(self.membership.leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)

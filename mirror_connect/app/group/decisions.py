@@ -76,6 +76,7 @@ def decide(
             shares[name] | claims[name],
             # Who holds nothing of a connector until now reads to this offset before it begins anything.
             {**{task.connector: offset for task in sorted(shares[name].tasks)}, **members[name].confirmed},
+            members[name].exactly_once,
         )
         for name in sorted(claims)
     )

@@ -100,7 +100,8 @@ class Membership:
 
     `on_change` is called on the loop with each new assignment: leadership gained or lost, another leader, a new generation,
     the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL, empty if it has none.
-    `rebalance_delay_ms`: as the leader, for how long what a lost worker ran waits for it.
+    `rebalance_delay_ms`: as the leader, for how long what a lost worker ran waits for it. `exactly_once`: what this worker
+    does about that, for the others.
     """
 
     def __init__(
@@ -114,12 +115,14 @@ class Membership:
         rebalance_timeout_ms: int = 60_000,
         rebalance_delay_ms: int = 0,
         worker_id: str = "",
+        exactly_once: str = "",
         on_change: Callable[[GroupAssignment], None] | None = None,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
         self._steps = steps
         self._url = url
         self._worker_id = worker_id or url
+        self._exactly_once = exactly_once
         self._group_id = group_id
         self._session = session_timeout_ms / 1000
         self._interval = min(heartbeat_interval_ms / 1000, MOST_INTERVAL_SECONDS)
@@ -157,6 +160,7 @@ class Membership:
         rebalance_timeout_ms: int,
         rebalance_delay_ms: int = 0,
         worker_id: str = "",
+        exactly_once: str = "",
         on_change: Callable[[GroupAssignment], None] | None = None,
     ) -> Membership:
         """A membership over real connections; `client` are Java client properties."""
@@ -170,6 +174,7 @@ class Membership:
             rebalance_timeout_ms=rebalance_timeout_ms,
             rebalance_delay_ms=rebalance_delay_ms,
             worker_id=worker_id,
+            exactly_once=exactly_once,
             on_change=on_change,
         )
 
@@ -387,6 +392,7 @@ class Membership:
             claims=claims[0],
             confirmed=claims[1],
             seen=self._state,
+            exactly_once=self._exactly_once,
         )
         return metadata_to_bytes(metadata, now)
 

@@ -26,17 +26,22 @@ _PACKED: Final = "packed"
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A member that runs a share. `share`: what it has been assigned, and what it has not surely ended yet."""
+    """A member that runs a share. `share`: what it has been assigned, and what it has not surely ended yet.
+
+    `exactly_once`: its `exactly.once.source.support`; empty if it did not say.
+    """
 
     member: str
     url: str
     worker_id: str
     share: Share
     confirmed: Mapping[str, int] = field(default_factory=dict)
+    exactly_once: str = ""
 
     def shown(self) -> GroupMember:
         """As the herder has it."""
-        return GroupMember(self.url, self.worker_id, self.share.connectors, self.share.tasks, self.confirmed)
+        share = self.share
+        return GroupMember(self.url, self.worker_id, share.connectors, share.tasks, self.confirmed, self.exactly_once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Metadata:
     claims: Share = NOTHING
     confirmed: Mapping[str, int] = field(default_factory=dict)
     seen: GroupState = field(default_factory=GroupState)
+    exactly_once: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ def metadata_to_bytes(metadata: Metadata, now: float) -> bytes:
             **_share_to_json(metadata.claims),
             "confirmed": dict(metadata.confirmed),
             "seen": _state_to_json(metadata.seen, now),
+            "exactly_once": metadata.exactly_once,
         },
     )
 
@@ -130,6 +137,7 @@ def metadata_from_bytes(value: bytes, now: float) -> Metadata:
             _share_from_json(fields),
             _offsets(fields["confirmed"]),
             _state_from_json(fields["seen"], now),
+            str(fields.get("exactly_once", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return Metadata("", version=1)
@@ -214,6 +222,7 @@ def _state_to_json(state: GroupState, now: float) -> dict[str, Any]:
                 "worker_id": each.worker_id,
                 **_share_to_json(each.share),
                 "confirmed": dict(each.confirmed),
+                "exactly_once": each.exactly_once,
             }
             for each in state.workers
         ],
@@ -244,6 +253,7 @@ def _state_from_json(fields: Mapping[str, Any], now: float) -> GroupState:
                 str(each["worker_id"]),
                 _share_from_json(each),
                 _offsets(each["confirmed"]),
+                str(each.get("exactly_once", "")),
             )
             for each in _each(fields, "workers")
         ),

@@ -32,6 +32,7 @@ class GroupMember:
     """A member of the group, with what the leader has assigned to it and what it has not surely ended yet.
 
     `confirmed`: by connector, up to which offset of the config topic the member had confirmed it when it last joined.
+    `exactly_once`: the member's `exactly.once.source.support`; empty if it did not say.
     """
 
     url: str
@@ -39,6 +40,7 @@ class GroupMember:
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
     confirmed: Mapping[str, int] = field(default_factory=dict)
+    exactly_once: str = ""
 
 
 @dataclass(frozen=True, slots=True)

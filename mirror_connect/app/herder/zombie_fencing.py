@@ -19,6 +19,7 @@ from typing import Final
 from urllib.parse import quote
 
 from mirror_connect.app.config.config_reads import ConfigReads
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, Forbidden, NotLeader
 from mirror_connect.app.herder.interfaces import GroupAssignment, LostMember, Membership, Resolver, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
@@ -100,6 +101,7 @@ class ZombieFencing:
         self._lost: set[TaskId] = set()
         self._last_losses: dict[str, float] = {}
         self._first = True
+        self._told: dict[str, str] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -107,6 +109,7 @@ class ZombieFencing:
         """The group has another assignment. Call it before anything of it is run."""
         if assignment.generation < 0:
             return
+        self._tell(assignment)
         news = [each for each in assignment.lost if self._is_news(each)]
         for each in news:
             self._last_losses[each.worker_id] = each.lost_at
@@ -227,6 +230,22 @@ class ZombieFencing:
             return
         message = _message(answer) or f"the leader at {url} answered {status}"
         raise Forbidden(message) if status == Forbidden.status else ConnectError(message)
+
+    def _tell(self, assignment: GroupAssignment) -> None:
+        """Names the workers whose tasks copy at least once, although others copy exactly once."""
+        found = {each.url or each.worker_id: each.exactly_once for each in assignment.workers}
+        if Support.ENABLED not in found.values():
+            found = {}
+        others = {name: support for name, support in found.items() if support not in ("", Support.ENABLED)}
+        for name, support in others.items():
+            if self._told.get(name) != support:
+                log.warning(
+                    "exactly.once.source.support is %s on the worker %s and enabled on another one: tasks that run there "
+                    "copy at least once, and may repeat records. Set it to enabled on every worker",
+                    support,
+                    name,
+                )
+        self._told = others
 
     def _is_news(self, lost: LostMember) -> bool:
         known = self._last_losses.get(lost.worker_id)

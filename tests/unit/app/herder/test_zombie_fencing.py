@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -293,3 +293,21 @@ async def test_a_connector_that_is_gone_is_not_found() -> None:
     async with rig.running() as fencing:
         with pytest.raises(ConnectorNotFound):
             await fencing.lead_round("gone", 1)
+
+
+async def test_workers_of_different_settings_are_named_once_until_they_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def of(two: str) -> GroupAssignment:
+        workers = (GroupMember("http://one/", "one", exactly_once="enabled"), GroupMember("http://two/", "two"))
+        return GroupAssignment(1, workers=(workers[0], replace(workers[1], exactly_once=two)))
+
+    rig = Rig()
+    async with rig.running() as fencing:
+        for two in ("preparing", "preparing", "enabled", "", "disabled"):
+            fencing.group_changed(of(two))
+    found = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [text.partition(" and enabled")[0] for text in found] == [
+        "exactly.once.source.support is preparing on the worker http://two/",
+        "exactly.once.source.support is disabled on the worker http://two/",
+    ]
