@@ -31,6 +31,7 @@ from benchmarks import (
     report,
     scaling,
     startup,
+    takeover,
     throughput,
 )
 from benchmarks.console import Console
@@ -119,6 +120,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "light-connectors": light_connectors,
                 "many-connectors": many_connectors,
                 "failover": failover,
+                "takeover": takeover,
                 "many-partitions": many_partitions,
                 "many-topics": many_topics,
                 "following": following,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import epochs, far, following, scaling
+from benchmarks import epochs, far, following, scaling, takeover
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -113,6 +113,14 @@ HOW: Final = {
         " what it had read at the source, by the numbers in the records. Then groups go on, offset syncs, checkpoints and"
         " (of mirror-connect) runs are compacted, the side and both brokers are stopped and started"
         " again, and it is measured once more. A place is a group in a partition."
+    ),
+    "Take-over by another worker": (
+        f"Two workers of one group and a connector with one task, each side by itself. {takeover.RATE} records a second are"
+        f" sent and received as under Latency. After {takeover.BEFORE_S:g} s the worker with the task gets SIGTERM, or all"
+        f" of its processes get kill -9 at once, {FULL.takeovers} times each. Then it is started again. Both sides have"
+        f" session.timeout.ms={takeover.SESSION_S * 1000:.0f} (Kafka's default) and scheduled.rebalance.max.delay.ms=0: with"
+        " Kafka's default of the latter, a lost worker's tasks of Kafka Connect rest for five minutes. The median is shown,"
+        " and in brackets the worst."
     ),
     "Verifying behind a link": (
         f"One connector of one task copies a topic of {PARTITIONS} partitions that grows by"

@@ -19,6 +19,7 @@ OTHERS: Final = (
     "light-connectors",
     "many-connectors",
     "failover",
+    "takeover",
     "many-partitions",
     "many-topics",
     "following",
@@ -193,6 +194,8 @@ class Durations:
     many_connectors_after: float = 6.0
     # Of each partition.
     failover_records: int = 1_350
+    # Of each kind, of each side.
+    takeovers: int = 5
     # All at once, and as many as MirrorMaker 2 can make: it asks for all remote topics in one request, and a controller
     # writes at most 10,000 records for one. A topic is one, each partition, and each config (ReplicationControlManager,
     # QuorumController.MAX_RECORDS_PER_USER_OP of Kafka 4.3.1): 5 for each of these.
@@ -228,6 +231,7 @@ QUICK: Final = Durations(
     starts=2,
     many_connectors_after=3.0,
     failover_records=300,
+    takeovers=1,
     many_topics=(200,),
     many_first=15.0,
     many_minute=15.0,

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmarks import dedicated_start, epochs, far, findings, following, light_connectors, many_partitions, scaling
+from benchmarks import (
+    dedicated_start,
+    epochs,
+    far,
+    findings,
+    following,
+    light_connectors,
+    many_partitions,
+    scaling,
+    takeover,
+)
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
@@ -30,6 +40,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Many connectors", "many-connectors", findings.many_connectors),
     ("Many partitions", "many-partitions", many_partitions.findings),
     ("Groups that move", "failover", findings.failover),
+    ("Take-over by another worker", "takeover", takeover.findings),
     ("Many topics", "many-topics", findings.many_topics),
     ("Copying beside many topics", "many-topics", findings.copying_beside),
     ("Verifying behind a link", "following", following.findings),

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
 import httpx
@@ -34,6 +34,7 @@ LABELS: Final = {
     OURS: "mirror-connect",
     BEFORE: "mirror-connect, the other checkout",
 }
+NONE: Final[Mapping[str, str]] = MappingProxyType({})
 NO_SYNCS: Final = {"emit.offset-syncs.enabled": "false"}
 # As its users tune it for throughput: large batches, compressed once more, and fetches that fill them.
 TUNED: Final = {
@@ -160,6 +161,13 @@ class Side(ABC):
         """Returns when the connector and so many of its tasks are RUNNING."""
         self._until(lambda: self._running(connector, tasks), f"{connector} is running")
 
+    def status(self, connector: str) -> Any:
+        """As GET /connectors/NAME/status tells it. SideError if it does not."""
+        reply = self._request("GET", f"/connectors/{connector}/status")
+        if reply is None or reply.status_code != httpx.codes.OK:
+            raise SideError(f"{LABELS[self.name]} does not tell the status of {connector}")
+        return reply.json()
+
     def _running(self, connector: str, tasks: int) -> bool:
         reply = self._request("GET", f"/connectors/{connector}/status")
         if reply is None or reply.status_code != httpx.codes.OK:
@@ -197,9 +205,9 @@ class Side(ABC):
 class MirrorMaker(Side):
     """MirrorSourceConnector in Kafka Connect's distributed worker, with its defaults."""
 
-    def __init__(self, name: str, target: LocalCluster, group: str) -> None:
+    def __init__(self, name: str, target: LocalCluster, group: str, properties: Mapping[str, str] = NONE) -> None:
         super().__init__(name, target, group)
-        self._worker = _EarlyWorker(target, group=group, options=KAFKA_JVM)
+        self._worker = _EarlyWorker(target, properties, group=group, options=KAFKA_JVM)
 
     @property
     def url(self) -> str:
@@ -234,7 +242,14 @@ class _EarlyWorker(ConnectWorker):
 class Product(Side):
     """This product, started as a user starts it: bin/connect-distributed.sh FILE of a checkout that is set up."""
 
-    def __init__(self, name: str, target: LocalCluster, group: str, checkout: Path = ROOT) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: LocalCluster,
+        group: str,
+        properties: Mapping[str, str] = NONE,
+        checkout: Path = ROOT,
+    ) -> None:
         super().__init__(name, target, group)
         self._directory = Path(tempfile.mkdtemp(prefix="mirror-connect-benchmark-"))
         watchdog().guard_directory(str(self._directory))
@@ -244,7 +259,7 @@ class Product(Side):
             for kind, name_ in (("config", "configs"), ("offset", "offsets"), ("status", "status"))
             for setting, value in (("topic", f"{group}-{name_}"), ("replication.factor", "1"))
         }
-        properties = write_properties(
+        path = write_properties(
             self._directory / "worker.properties",
             {
                 **target.client_properties(),
@@ -255,9 +270,10 @@ class Product(Side):
                 "key.converter": BYTES,
                 "value.converter": BYTES,
                 "listeners": f"http://127.0.0.1:{self._port}",
+                **properties,
             },
         )
-        self._worker = WorkerProcess(properties, self.log, {}, checkout)
+        self._worker = WorkerProcess(path, self.log, {}, checkout)
 
     @property
     def url(self) -> str:
@@ -295,14 +311,24 @@ class Product(Side):
             give_back(self._port)
 
 
-def open_side(name: str, target: LocalCluster, suffix: str = "", *, other: Path | None = None) -> Side:
-    """A side that has not been started; its group and internal topics carry `suffix`. `other`: the checkout of BEFORE."""
+def open_side(
+    name: str,
+    target: LocalCluster,
+    suffix: str = "",
+    *,
+    other: Path | None = None,
+    properties: Mapping[str, str] = NONE,
+) -> Side:
+    """A side that has not been started; its group and internal topics carry `suffix`. `other`: the checkout of BEFORE.
+
+    `properties`: of the worker, beside the usual ones. Sides with one name and suffix are workers of one group.
+    """
     group = f"{name}{suffix}"
     try:
         if name == BEFORE:
             assert other is not None, "a checkout to compare with was not given"
-            return Product(name, target, group, other)
-        return Product(name, target, group) if name == OURS else MirrorMaker(name, target, group)
+            return Product(name, target, group, properties, other)
+        return (Product if name == OURS else MirrorMaker)(name, target, group, properties)
     except LocalError as error:
         raise SideError(str(error)) from None
 
