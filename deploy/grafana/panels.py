@@ -271,6 +271,11 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
                 [("up", "{{instance}} answers"), ("mirror_connect_worker_leads", "{{instance}} leads")],
             ),
             Panel(
+                "Tasks of each worker",
+                [(f'sum by (instance) (mirror_connect_task_state{{{SELECTED},state="RUNNING"}})', "{{instance}}")],
+                meaning="Running ones. A worker without tasks has no line.",
+            ),
+            Panel(
                 "Time of the JVM's collections",
                 [("rate(jvm_gc_collection_seconds_sum[1m])", "{{instance}} {{gc}}")],
                 "percentunit",

@@ -19,10 +19,11 @@ CHECKPOINT: Final = "checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredConnector:
-    """A connector that runs in this process.
+    """A connector that runs in this process, or a part of whose tasks do: `tasks`, `partitions` and `groups` are those.
 
     `name`: with the flow before it where several flows have connectors of one name; `bare_name`: its own.
-    `kind`: source, checkpoint or heartbeat; None for an unknown class. `state`, `tasks`: as in the status topic.
+    `kind`: source, checkpoint or heartbeat; None for an unknown class. `state`, `tasks`: as in the status topic; `state` is
+    None at a worker that runs tasks alone.
     `metrics`: what its tasks have told; None before they have told anything.
     `formats`: where MirrorMaker's metrics are, LEGACY or NEW or both.
     """
@@ -45,7 +46,8 @@ class MeasuredConnector:
 class MeasuredWorker:
     """A worker, or a flow of dedicated mode, or a source of MirrorMaker 1; `flow` is empty in a process that has one.
 
-    `leads`: whether it runs connectors. `now`: seconds of the clock of its metrics; `now_ms`: ms since 1970.
+    `leads`: whether it leads its group. `wanted_tasks`: at the leader, how many tasks each connector's config asks for, by
+    source, target and name. `now`: seconds of the clock of its metrics; `now_ms`: ms since 1970.
     `leader`: the URL of the worker that leads. `member`: the client id of its group's member, `epoch` the generation; None
     without a group.
     """
@@ -55,6 +57,7 @@ class MeasuredWorker:
     now: float
     now_ms: int
     connectors: tuple[MeasuredConnector, ...] = ()
+    wanted_tasks: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     lease_s: float | None = None
     leader: str | None = None
     member: str | None = None

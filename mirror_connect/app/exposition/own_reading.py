@@ -87,6 +87,9 @@ class OwnReading:
             ],
         )
         yield _samples(
+            own.CONNECTOR_TASKS, [row for worker in self._process.workers for row in worker.wanted_tasks.items()]
+        )
+        yield _samples(
             own.TASK_STATE,
             [
                 ((*of, str(task), state), int(found == state))

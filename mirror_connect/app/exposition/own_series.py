@@ -35,7 +35,7 @@ _GAUGE, _COUNTER, _HISTOGRAM = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
 BUILD: Final = _series("build_info", _GAUGE, ("version",), "", "Always 1, with the version of this worker.")
 LEADS: Final = _series(
     "worker_leads", _GAUGE, ("flow",), "",
-    "1 if this worker runs the connectors, 0 if another worker of its group does.",
+    "1 if this worker leads its group and so decides what runs where, 0 if it does not.",
 )  # fmt: skip
 LEASE: Final = _series(
     "worker_lease_seconds", _GAUGE, ("flow",), "seconds",
@@ -56,6 +56,10 @@ PROCESS_CPU: Final = _series(
 CONNECTOR_STATE: Final = _series(
     "connector_state", _GAUGE, (*_OF, "state"), "", "1 for the state that the connector has, 0 for the others."
 )
+CONNECTOR_TASKS: Final = _series(
+    "connector_tasks", _GAUGE, _OF, "",
+    "Tasks that the connector's config asks for, at whichever worker they run. Only the leader shows it.",
+)  # fmt: skip
 TASK_STATE: Final = _series(
     "task_state", _GAUGE, (*_TASK, "state"), "", "1 for the state that the task has, 0 for the others."
 )

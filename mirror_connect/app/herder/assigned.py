@@ -19,12 +19,13 @@ AT_ONCE: Final = 500
 class Assigned:
     """Source partitions and groups, each with the number of its task; `topics` has the partitions of each topic.
 
-    `portions`: the partitions of each task in pieces of AT_ONCE, with the task's number.
+    `tasks`: the numbers of all tasks. `portions`: the partitions of each task in pieces of AT_ONCE, with the task's number.
     """
 
     partitions: Mapping[TopicPartition, int] = field(default_factory=dict)
     topics: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
+    tasks: frozenset[int] = frozenset()
     portions: Sequence[tuple[int, Sequence[TopicPartition]]] = ()
 
     @classmethod
@@ -46,7 +47,7 @@ class Assigned:
             for task, every in of_tasks.items()
             for begin in range(0, len(every), AT_ONCE)
         ]
-        return cls(partitions, topics, groups, portions)
+        return cls(partitions, topics, groups, frozenset(range(len(configs))), portions)
 
 
 def _groups(config: RawConfig) -> list[str]:

@@ -38,6 +38,7 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.problems import ProblemCode
+from mirror_connect.connectors.task_protocol import TaskId
 
 # Of a connector without a status: it is so new, or nobody leads.
 _NO_STATUS: Final = StateInfo(State.UNASSIGNED.value, "", None, None)
@@ -207,8 +208,24 @@ class LinkReads:
         """Whether this worker runs a connector, or some of its tasks."""
         assignment = self._membership.assignment
         if not assignment.workers and not assignment.connectors:
-            return self._leads  # nobody shares anything
+            return self.leads  # nobody shares anything
         return connector in assignment.connectors or any(task.connector == connector for task in assignment.tasks)
+
+    def shown(self, connector: str, tasks: Collection[int]) -> tuple[bool, frozenset[int]]:
+        """What the metrics of this worker show: whether the connector itself, and which of its tasks.
+
+        It is what is assigned to this worker. The leader shows what is assigned to nobody, too: one worker shows each.
+        """
+        assignment, every = self._membership.assignment, frozenset(tasks)
+        if not assignment.workers and not assignment.connectors:
+            return (True, every) if self.leads else (False, frozenset())  # nobody shares anything
+        own = frozenset(task for task in every if TaskId(connector, task) in assignment.tasks)
+        itself = connector in assignment.connectors
+        if self.leads:
+            others = [each for each in assignment.workers if each.worker_id != self._worker_id]
+            own |= every - {task.task for each in others for task in each.tasks if task.connector == connector}
+            itself = itself or not any(connector in each.connectors for each in others)
+        return itself, own
 
     def forget_unused(self) -> None:
         """Forgets what no connector, task or link is there for any more."""
@@ -225,7 +242,8 @@ class LinkReads:
                 metrics.keep(member.assigned.partitions, member.assigned.groups, count)
 
     @property
-    def _leads(self) -> bool:
+    def leads(self) -> bool:
+        """Whether this worker leads its group and has taken over."""
         return self._leadership.term is not None
 
     def _connector(self, name: str, config: Config) -> ConnectorOfLink:
@@ -261,7 +279,7 @@ class LinkReads:
             source=link.source,
             target=link.target,
             state=link.state,
-            leads=self._leads,
+            leads=self.leads,
             leader_url=self._leadership.leader,
             trace=None,
             connectors=tuple(each.view for each in link.members),
@@ -279,7 +297,7 @@ class LinkReads:
         )
 
     def _problems(self, link: Link, now: float) -> tuple[tuple[ProblemOfLink, ...] | None, int]:
-        if not any(each.told for each in link.members) and (link.unknown_workers or not self._leads):
+        if not any(each.told for each in link.members) and (link.unknown_workers or not self.leads):
             return None, 0
         told = [(each.view.name, *each.problems(now)) for each in link.members]
         found = tuple(ProblemOfLink(name, problem) for name, problems, _ in told for problem in problems)

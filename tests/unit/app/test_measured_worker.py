@@ -6,21 +6,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mirror_connect.app.exposition.measured import MeasuredWorker
+from mirror_connect.app.exposition.measured import MeasuredConnector, MeasuredWorker
+from mirror_connect.app.herder.interfaces import OUTSIDE
 from mirror_connect.app.measured_worker import measured_source, measured_worker
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, source_config
 from tests.fakes.measured_process import Told, measures, report, row
-
-
-class Leading(FakeMembership):
-    def leads_for(self) -> float:
-        return 7.5 if self.is_leader else 0.0
+from tests.fakes.workers_of_group import SharingGroup
 
 
 @pytest.fixture
 async def worker() -> AsyncIterator[FakeWorker]:
-    made = FakeWorker(membership=Leading())
+    made = FakeWorker(membership=FakeMembership(lease_s=7.5))
     async with made.running():
         await made.herder.configs.create("c", source_config(metric__names__formats="legacy, new"), None)
         await made.state("c", "RUNNING", ["RUNNING"])
@@ -28,9 +25,8 @@ async def worker() -> AsyncIterator[FakeWorker]:
 
 
 def measured(worker: FakeWorker, flow: str = "", member: str | None = "connect-1") -> MeasuredWorker:
-    configs, membership = worker.configs.snapshot().connectors, worker.membership
-    assert isinstance(membership, Leading)
-    return measured_worker(worker.herder.links, configs, membership, flow=flow, member=member)
+    configs = worker.configs.snapshot().connectors
+    return measured_worker(worker.herder.links, configs, worker.membership, flow=flow, member=member)
 
 
 async def test_a_leader_shows_its_connectors_with_their_formats(worker: FakeWorker) -> None:
@@ -70,3 +66,40 @@ def test_a_source_of_mirror_maker_1_shows_the_tasks_that_report() -> None:
     (connector,) = found.connectors
     assert (connector.source, connector.target, connector.tasks) == ("source", "target", {1: "RUNNING"})
     assert sorted(connector.partitions) == [("orders", 0), ("orders", 1)]
+
+
+def shares(group: SharingGroup) -> list[tuple[MeasuredWorker, dict[str, MeasuredConnector]]]:
+    found = [measured(worker) for worker in group.workers]
+    return [(each, {connector.name: connector for connector in each.connectors}) for each in found]
+
+
+async def test_each_worker_of_a_group_shows_its_share_and_together_they_show_all_once() -> None:
+    async with SharingGroup(3).running([["orders-0"], ["orders-1"], ["orders-2"]]) as group:
+        (leader, first), (_, second), (_, third) = shares(group)
+        assert (leader.leads, leader.wanted_tasks) == (True, {("A", "B", "c"): 3})
+        assert [each["c"].state for each in (first, second, third)] == ["RUNNING", None, None]
+        assert [dict(each["c"].tasks) for each in (first, second, third)] == [
+            {0: "RUNNING"},
+            {1: "RUNNING"},
+            {2: "RUNNING"},
+        ]
+        assert [list(each["c"].partitions) for each in (first, second, third)] == [
+            [("orders", 0)],
+            [("orders", 1)],
+            [("orders", 2)],
+        ]
+
+
+async def test_the_leader_shows_what_is_assigned_to_nobody() -> None:
+    async with SharingGroup(2).running([["orders-0"], ["orders-1"]]) as group:
+        group.share({0: 0})
+        (_, first), (other, second) = shares(group)
+        assert (sorted(first["c"].tasks), sorted(first["c"].partitions)) == ([0, 1], [("orders", 0), ("orders", 1)])
+        assert (second, dict(other.wanted_tasks)) == ({}, {})
+
+
+async def test_a_worker_outside_the_group_shows_nothing_that_runs() -> None:
+    async with SharingGroup(2).running([["orders-0"], ["orders-1"]]) as group:
+        group.workers[1].membership.lease_s = 0.0
+        group.workers[1].membership.assigned = OUTSIDE
+        assert measured(group.workers[1]).connectors == ()

@@ -41,6 +41,7 @@ def test_every_own_series_that_a_person_would_look_for_is_drawn() -> None:
         "mirror_connect_build_info",
         "mirror_connect_spark_up",
         "mirror_connect_connector_state",
+        "mirror_connect_connector_tasks",
         "mirror_connect_task_silent_seconds",
         "mirror_connect_task_attempts_total",
         "mirror_connect_task_lease_seconds",

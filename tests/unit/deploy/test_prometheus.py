@@ -40,6 +40,7 @@ def promtool(*arguments: str) -> str:
         pytest.param(("check", "rules", "--lint-fatal", RULES.name), id="rules"),
         pytest.param(("check", "config", "prometheus.yml"), id="config"),
         pytest.param(("test", "rules", TEST.name), id="each_alert_fires_and_ends"),
+        pytest.param(("test", "rules", "several-workers.test.yml"), id="shares_of_several_workers_count_once"),
     ],
 )
 def test_promtool_accepts(arguments: tuple[str, ...]) -> None:
