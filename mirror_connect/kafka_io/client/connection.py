@@ -185,11 +185,11 @@ class Connection:
         """The highest version that both sides support. Raises UnsupportedByBroker."""
         lowest, highest = self.versions.get(request.api_key, (0, -1))
         version = min(highest, request.highest)
-        if version < max(lowest, request.versions[0]):
+        if version < max(lowest, request.lowest):
             its = f"v{lowest} to v{highest}" if request.api_key in self.versions else "in no version"
             raise UnsupportedByBroker(
                 f"broker {self.address} supports {type(request).__name__} {its}, "
-                f"this client v{request.versions[0]} to v{request.highest}; Kafka 2.8 or newer is needed"
+                f"this client v{request.lowest} to v{request.highest}; Kafka 2.8 or newer is needed"
             )
         return version
 

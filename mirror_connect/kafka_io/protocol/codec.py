@@ -193,9 +193,13 @@ class Writer:
             write(value)
 
     def payload(self, pieces: Iterable[Buffer]) -> None:
-        """BYTES of several buffers. Large ones aren't copied: they must not change until the response is there."""
+        """BYTES (or compact) of several buffers. Large ones aren't copied: they must not change before the answer."""
         kept = list(pieces)
-        self.int32(sum(map(len, kept)))
+        size = sum(map(len, kept))
+        if self.flexible:
+            self.unsigned_varint(size + 1)
+        else:
+            self.int32(size)
         for piece in kept:
             if len(piece) <= _SMALL_PIECE:
                 self._small += piece
@@ -224,6 +228,11 @@ class Request(ABC, Generic[T]):
     api_key: ClassVar[int]
     versions: ClassVar[tuple[int, int]]
     flexible_from: ClassVar[int] = 1 << 15
+
+    @property
+    def lowest(self) -> int:
+        """The lowest version in which this request can be written."""
+        return self.versions[0]
 
     @property
     def highest(self) -> int:

@@ -1,6 +1,6 @@
 """The request Produce: batches to the leaders of their partitions.
 
-Field order as https://kafka.apache.org/protocol has it. Versions up to 8 name topics by name: docs/decisions/0014 says why.
+Field order as https://kafka.apache.org/protocol has it. Versions up to 12 name topics by name: docs/decisions/0014 says why.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ _PRODUCED: Final = struct.Struct(">ihqq")
 _PRODUCED_V5: Final = struct.Struct(">ihqqq")
 # With the number of bad records, and the length of the text.
 _PRODUCED_V8: Final = struct.Struct(">ihqqqih")
+_USUAL: Final = 8
+_FLEXIBLE_FROM: Final = 9
+# From this version on, the broker adds the partitions to the transaction (KIP-890).
+_ADDS_FROM: Final = 12
 
 
 class ProducePartition(NamedTuple):
@@ -54,19 +58,32 @@ class Produce(Request[ProduceResponse]):
 
     `acks=0` is not supported, because it has no response. The batches' buffers are not copied: do not change them before the
     response is there. `before_write` is called when the request is written; if it raises, nothing is written.
+    `adds_partitions`: the broker adds the partitions to the transaction, and begins one if none is open (v12).
     """
 
     api_key: ClassVar[int] = 0
-    versions: ClassVar[tuple[int, int]] = (3, 8)
+    versions: ClassVar[tuple[int, int]] = (3, _ADDS_FROM)
+    flexible_from: ClassVar[int] = _FLEXIBLE_FROM
 
     batches: Sequence[ProducePartition]
     acks: int = -1
     timeout_ms: int = 30_000
     transactional_id: str | None = None
     before_write: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    adds_partitions: bool = False
+
+    @property
+    def lowest(self) -> int:
+        """Below v12 the broker would not add the partitions."""
+        return _ADDS_FROM if self.adds_partitions else 3
+
+    @property
+    def highest(self) -> int:
+        """Versions in between cost more to write, and bring nothing."""
+        return _ADDS_FROM if self.adds_partitions else _USUAL
 
     def encode(self, version: int, writer: Writer) -> None:
-        """As Produce v3 to v8."""
+        """As Produce v3 to v12."""
         if self.before_write is not None:
             self.before_write()
         writer.string(self.transactional_id)
@@ -75,6 +92,7 @@ class Produce(Request[ProduceResponse]):
         topics: dict[str, list[ProducePartition]] = {}
         for each in self.batches:
             topics.setdefault(each.topic, []).append(each)
+        flexible = writer.flexible
         writer.length(len(topics))
         for topic, batches in topics.items():
             writer.string(topic)
@@ -82,9 +100,15 @@ class Produce(Request[ProduceResponse]):
             for wanted in batches:
                 writer.int32(wanted.partition)
                 writer.payload(wanted.batch)
+                if flexible:
+                    writer.tags()
+            writer.tags()
+        writer.tags()
 
     def decode(self, version: int, reader: Reader) -> ProduceResponse:
-        """As Produce v3 to v8. `message` is that of the batch, else that of its first bad record (v8)."""
+        """As Produce v3 to v12. `message` is that of the batch, else that of its first bad record (v8)."""
+        if version >= _FLEXIBLE_FROM:
+            return _flexible(reader)
         partitions = []
         for _ in range(reader.int32()):
             topic = reader.string()
@@ -104,3 +128,31 @@ class Produce(Request[ProduceResponse]):
                 start = rest[0] if rest else -1
                 partitions.append(ProducedPartition(topic, partition, code, base, appended, start, message))
         return ProduceResponse(partitions, reader.int32())
+
+
+def _flexible(reader: Reader) -> ProduceResponse:
+    """The answer since v9."""
+
+    def read_topic() -> list[ProducedPartition]:
+        topic = reader.string()
+        partitions = reader.array(lambda: _partition(reader, topic))
+        reader.tags()
+        return partitions
+
+    topics = reader.array(read_topic)
+    return ProduceResponse([each for partitions in topics for each in partitions], reader.int32())
+
+
+def _partition(reader: Reader, topic: str) -> ProducedPartition:
+    partition, code, base, appended, start = reader.unpack(_PRODUCED_V5)
+
+    def read_reason() -> str:
+        reader.int32()
+        text = reader.string()
+        reader.tags()
+        return text
+
+    reasons = [each for each in reader.array(read_reason) if each]
+    message = reader.string() or next(iter(reasons), "")
+    reader.tags()  # the current leader, since v10
+    return ProducedPartition(topic, partition, code, base, appended, start, message)
