@@ -53,7 +53,9 @@ PRODUCER_HONOURED: Final = _CONNECTION | {
     "max.block.ms",
     "max.in.flight.requests.per.connection",
     "max.request.size",
+    "transaction.timeout.ms",
 }
+TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 # No notice for these either: batches are sent as soon as possible, and retried until they are acknowledged.
 _SILENT: Final = SILENT | {"delivery.timeout.ms", "linger.ms"}
 
@@ -77,6 +79,7 @@ class ProducerSettings:
     max_request_bytes: int = DEFAULT_REQUEST
     buffer_bytes: int = DEFAULT_BUFFER
     request_timeout_ms: int = 30_000
+    transaction_timeout_ms: int = 60_000
     retry_backoff_s: float = 0.1
     retry_backoff_max_s: float = 1.0
     metadata_max_age_s: float = 300.0
@@ -106,6 +109,7 @@ def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
         # sent in a request of its own.
         max_request_bytes=_integer(properties, "max.request.size", DEFAULT_REQUEST, least=0) or MIN_REQUEST,
         request_timeout_ms=_integer(properties, "request.timeout.ms", 30_000, least=1),
+        transaction_timeout_ms=_integer(properties, TRANSACTION_TIMEOUT, 60_000, least=1),
         retry_backoff_s=max(1, _integer(properties, "retry.backoff.ms", 100, least=0)) / 1000,
         retry_backoff_max_s=max(1, _integer(properties, "retry.backoff.max.ms", 1000, least=0)) / 1000,
         metadata_max_age_s=max(100, _integer(properties, "metadata.max.age.ms", 300_000, least=0)) / 1000,

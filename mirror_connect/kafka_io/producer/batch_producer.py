@@ -11,6 +11,8 @@ target_partition.py has only one batch of them in flight.
 
 Delivery never times out. It ends in two cases: `failed` (the producer was fenced, or its credentials were refused), or the
 target refuses a partition for good, which its feed gets. Nothing is written while the lease is not valid.
+
+A transactional producer writes only in transactions (transactions.py). There, delivery ends with the transaction's timeout.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from mirror_connect.kafka_io.producer.target_partition import (
     Feed,
     TargetPartition,
 )
+from mirror_connect.kafka_io.producer.transaction_coordinator import TransactionCoordinator
+from mirror_connect.kafka_io.producer.transactions import Transactions, TransactionState
 
 SETTLE_POLL_S: Final = 0.2
 
@@ -41,7 +45,8 @@ class BatchProducer:
 
     `lease()`: whether the target may be written to. `problems` gets what a user should know; `unreachable` is the problem of
     the whole target, without its cause. `restart`: how a user restarts its owner. `failed` gets what ends the producer.
-    `counts`: of the batches of data so far.
+    `counts`: of the batches of data so far. `transactional`: all batches are in transactions. `transactions` begins and ends
+    them; it is None without.
     """
 
     def __init__(
@@ -54,11 +59,18 @@ class BatchProducer:
         *,
         unreachable: Problem | None = None,
         restart: str = RESTART_TASK,
+        transactional: bool = False,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
         self._identity = ProducerIdentity(
-            cluster, transactional_id, lease, problems, idempotent=settings.idempotent, restart=restart
+            cluster,
+            transactional_id,
+            lease,
+            problems,
+            idempotent=settings.idempotent or transactional,
+            restart=restart,
+            transaction_timeout_ms=settings.transaction_timeout_ms if transactional else None,
         )
         self._sender = Sender(
             cluster,
@@ -68,6 +80,16 @@ class BatchProducer:
             problems,
             unreachable=unreachable or cluster_unreachable("target cluster", None),
         )
+        self.transactions: Transactions | None = None
+        if transactional:
+            self.transactions = self._sender.transactions = Transactions(
+                self._sender,
+                TransactionCoordinator(cluster, transactional_id, lease, problems),
+                self._identity,
+                problems,
+                transactional_id=transactional_id,
+                timeout_ms=settings.transaction_timeout_ms,
+            )
         self._loop = asyncio.get_running_loop()
         # Of data alone.
         self.counts = BatchCounts()
@@ -76,7 +98,8 @@ class BatchProducer:
     async def start(self) -> None:
         """Takes the producer id, which fences the former owner of the transactional id.
 
-        It tries until that succeeds, and only while the lease is valid; raises NotAuthorized.
+        It tries until that succeeds, and only while the lease is valid. What a former owner left open in a transaction is
+        aborted then, in all partitions. Raises NotAuthorized, ConfigError.
         """
         await self._sender.start()
 
@@ -88,7 +111,8 @@ class BatchProducer:
     def partition(self, topic: str, partition: int, feed: Feed, *, ahead: bool = False) -> TargetPartition:
         """The sending side of a partition. If it is created again after `release`, its sequences continue.
 
-        `ahead`: its batches go over a connection of their own, for small ones that must not wait for data under way.
+        `ahead`: its batches go over a connection of their own, for small ones that must not wait for data under way. A
+        transactional producer needs a TransactionalFeed; TypeError.
         """
         key = TopicPartition(topic, partition)
         known = self._sender.partitions.get(key)
@@ -96,12 +120,17 @@ class BatchProducer:
             raise ValueError(f"{key} already has a feed in this task")
         window = self._settings.window if self._sender.producer.idempotent else 1
         counts = BatchCounts() if ahead else self.counts
-        target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT, ahead, counts)
+        gated = None if self.transactions is None else self.transactions.gated(feed, ahead=ahead)
+        target = TargetPartition(topic, partition, gated or feed, window, MERGE_LIMIT, ahead, counts)
+        if gated is not None:
+            gated.target = target
         if known is not None:
             target.next_sequence = known.next_sequence
             target.limit, target.largest = known.limit, known.largest
             target.may_land_until = known.may_land_until
             target.may_land_unfenced_until = known.may_land_unfenced_until
+            if self.transactions is not None and self.transactions.touched(known):
+                self.transactions.touch(target)
         self._sender.partitions[key] = target
         if self._cluster.leader(topic, partition) is None:
             # Before its feed has something, as that would wait for it.
@@ -122,6 +151,8 @@ class BatchProducer:
 
     def hold_head(self, target: TargetPartition) -> bool:
         """See TargetPartition.hold_head."""
+        if self.transactions is not None:
+            self.transactions.touch(target)
         return target.hold_head(self._sender.producer)
 
     async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:
@@ -134,6 +165,8 @@ class BatchProducer:
             target.closing = True
         deadline = self._loop.time() + seconds
         while any(target.unacked and not self._is_refused(target) for target in waited):
+            if self.transactions is not None and self.transactions.state is TransactionState.READY:
+                break  # what is left was certainly not written, and waits for the next transaction
             self._sender.answered.clear()
             remaining = deadline - self._loop.time()
             if remaining <= 0 or self.failed.done():
@@ -158,6 +191,8 @@ class BatchProducer:
         if not await self.settle(waited, seconds):
             for target in waited:
                 target.given_up = True
+            if self.transactions is not None and not all(target.settled for target in waited):
+                await self.transactions.abort("partitions were taken away before the target had all of their batches")
         # Also partitions without unacknowledged batches: a refused one has dropped those after its head.
         while any(target.on_wire for target in waited):
             self._sender.answered.clear()

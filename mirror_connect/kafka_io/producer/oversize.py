@@ -31,7 +31,7 @@ class SplittingSender(Protocol):
     def after_answers(self, targets: Iterable[TargetPartition]) -> None:
         """These partitions may have something to send."""
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Runs this until the sender is closed."""
 
     def fail(self, error: BaseException) -> None:

@@ -11,6 +11,7 @@ from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.producer.transaction_errors import TransactionAbortedError
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
 from mirror_connect.kafka_io.records.record_rewrite import build
 
@@ -19,7 +20,10 @@ BATCH_BYTES: Final = 400_000
 
 
 class OwnRecords:
-    """Writes to one target partition. If it refuses a record for good, all waiting and later writes fail."""
+    """Writes to one target partition. If it refuses a record for good, all waiting and later writes fail.
+
+    With a transactional producer it writes in the open transaction, or waits for the next one.
+    """
 
     def __init__(self, producer: BatchProducer, topic: str, partition: int) -> None:
         self.target: TargetPartition = producer.partition(topic, partition, self, ahead=True)
@@ -33,7 +37,10 @@ class OwnRecords:
         self._error: PartitionRefusedError | None = None
 
     async def write(self, records: Sequence[NewRecord]) -> None:
-        """Writes these records in order, and waits until all in-sync replicas have them. PartitionRefusedError."""
+        """Writes these records in order, and waits until all in-sync replicas have them.
+
+        PartitionRefusedError. TransactionAbortedError: readers will not see them, and nothing of them is written later.
+        """
         if self._error is not None:
             raise self._error
         acks = []
@@ -71,6 +78,16 @@ class OwnRecords:
     def failed(self, error: PartitionRefusedError) -> None:
         """See Feed."""
         self._error = error
+        self._drop(error)
+
+    def committed(self) -> None:
+        """See TransactionalFeed."""
+
+    def aborted(self, error: TransactionAbortedError) -> None:
+        """See TransactionalFeed. Who wrote them writes them again, or newer ones."""
+        self._drop(error)
+
+    def _drop(self, error: Exception) -> None:
         self._waiting.clear()
         self._in_flight.clear()
         while self._acks:

@@ -19,11 +19,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, PRODUCING_USER, MissingRight, on_transactional_id
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.copier_settings import TRANSACTION_TIMEOUT
 from mirror_connect.kafka_io.producer.produce_outcome import (
     COORDINATOR_BUSY,
     FENCED,
@@ -41,11 +42,16 @@ _LONGEST_WAIT_S: Final = 1.0
 _LEASE_POLL_S: Final = 0.05
 _QUIET_TRIES: Final = 8
 _TRANSACTION: Final = 1
+# Without transactions the timeout has no effect. But the target refuses one that is longer than it allows.
+FENCE_TIMEOUT_MS: Final = 60_000
 RESTART_TASK: Final = "restart the task"
 
 
 class ProducerIdentity:
     """Requests producer ids. `fenced_by_others`: whether an epoch error means another owner, not an earlier epoch of ours.
+
+    `transaction_timeout_ms`: the producer's batches are in transactions, so it can't do without the transactional id.
+    None: they are not, and the id only fences.
 
     `problem`: set if the right to use the transactional id is missing. `restart`: how a user then restarts its owner.
     """
@@ -59,6 +65,7 @@ class ProducerIdentity:
         *,
         idempotent: bool,
         restart: str = RESTART_TASK,
+        transaction_timeout_ms: int | None = None,
     ) -> None:
         self._cluster = cluster
         self._transactional_id: str | None = transactional_id or None
@@ -66,6 +73,7 @@ class ProducerIdentity:
         self._problems = problems
         self._idempotent = idempotent
         self._restart = restart
+        self._transaction_timeout_ms = transaction_timeout_ms
         self.problem: Problem | None = None
 
     @property
@@ -78,7 +86,10 @@ class ProducerIdentity:
         return FencedError(self._transactional_id or "")
 
     async def take(self, current: ProducerIdAndEpoch | None = None) -> ProducerIdAndEpoch:
-        """A first id, or after `current` the next epoch. Waits for cluster and lease; raises NotAuthorized, FencedError."""
+        """A first id, or after `current` the next epoch; what was open in a transaction is aborted then.
+
+        Waits for cluster and lease; raises NotAuthorized, FencedError, ConfigError.
+        """
         if not self._idempotent:
             return ProducerIdAndEpoch()
         wait, tries = _FIRST_WAIT_S, 0
@@ -118,6 +129,7 @@ class ProducerIdentity:
         known = current or ProducerIdAndEpoch()
         request = InitProducerId(
             self._transactional_id,
+            self._transaction_timeout_ms or FENCE_TIMEOUT_MS,
             producer_id=known.producer_id,
             producer_epoch=known.epoch,
             before_write=LeaseCheck(self._lease),
@@ -130,7 +142,8 @@ class ProducerIdentity:
 
     def _judge(self, answer: InitProducerIdResponse, current: ProducerIdAndEpoch | None) -> ProducerIdAndEpoch | None:
         if answer.error == ErrorCode.NONE:
-            return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+            transactional = self._transaction_timeout_ms is not None
+            return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch, transactional)
         if answer.error in COORDINATOR_BUSY:
             return None
         if answer.error in FENCED and current is not None:
@@ -138,6 +151,13 @@ class ProducerIdentity:
         if answer.error == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED and self._transactional_id is not None:
             if current is not None:
                 raise FenceLostError(self._transactional_id)
+            if self._transaction_timeout_ms is not None:
+                right = on_transactional_id(self._transactional_id)
+                raise MissingRight(
+                    f"Exactly-once needs transactional id {self._transactional_id} on the target, and its use is denied",
+                    right,
+                    PRODUCING_USER,
+                )
             what = f"Not authorized to use the transactional id {self._transactional_id} on the target"
             grant = on_transactional_id(self._transactional_id).grant(PRODUCING_USER)
             self.problem = Problem(
@@ -149,6 +169,12 @@ class ProducerIdentity:
             self._problems.report(self.problem)
             self._transactional_id = None
             return None
+        if answer.error == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            raise ConfigError(
+                TRANSACTION_TIMEOUT,
+                str(self._transaction_timeout_ms or FENCE_TIMEOUT_MS),
+                "the target allows no more than its transaction.max.timeout.ms",
+            )
         if answer.error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise MissingRight(
                 "the target gives no producer id (it isn't asked for one with producer.override.enable.idempotence=false)",

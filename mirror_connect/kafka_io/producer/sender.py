@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Final
+from typing import Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
@@ -29,6 +29,8 @@ from mirror_connect.kafka_io.producer.target_partition import (
     TargetPartition,
 )
 from mirror_connect.kafka_io.producer.task_lease import LeaseCheck, LeaseLostError
+from mirror_connect.kafka_io.producer.transaction_errors import NOT_WRITTEN
+from mirror_connect.kafka_io.producer.transactions import Transactions
 from mirror_connect.kafka_io.producer.wanted_metadata import WantedMetadata
 from mirror_connect.kafka_io.producer.write_problems import (
     NOT_ANSWERED,
@@ -49,6 +51,8 @@ WIRE_LIMIT: Final = 16 << 20
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before it is a problem: a moved leader or a new topic is none.
 QUIET_RETRIES: Final = 5
+# The target is still writing the end of the last transaction into its partitions.
+CONCURRENT_S: Final = 0.005
 # An election or a broker's restart usually takes less.
 STALLED_S: Final = 2.0
 # Errors of a topic in the metadata that need a user: no right to the topic, or no such topic.
@@ -57,6 +61,8 @@ _NEEDS_USER: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.
 
 class Sender:
     """Sends with several requests in flight per broker, and batches in order within each partition. One event loop.
+
+    `transactions`: of a transactional producer. They say when a partition may send; None for any other.
 
     `failed` gets the error that ends the producer: it was fenced, or its credentials were refused. `answered` is set after
     each answer. `leaderless`: partitions that wait for a leader; `wanted`: topics whose leaders are looked up.
@@ -97,11 +103,15 @@ class Sender:
             settings.retry_backoff_s, settings.retry_backoff_max_s, settings.metadata_max_age_s
         )
         self._tasks: set[asyncio.Task[None]] = set()
+        self.transactions: Transactions | None = None
 
     async def start(self) -> None:
-        """Takes the producer id, then sends. NotAuthorized."""
+        """Takes the producer id, then sends; a transactional producer when a transaction begins. NotAuthorized."""
         self.producer = await self._identity.take()
-        self._halted = False
+        if self.transactions is not None:
+            await self.transactions.start()
+        else:
+            self._halted = False
         self.spawn(self._keep_metadata())
 
     async def close(self) -> None:
@@ -130,6 +140,8 @@ class Sender:
 
     def _make_ready(self, target: TargetPartition) -> None:
         if not target.sendable() or self._closed:
+            return
+        if self.transactions is not None and not self.transactions.admits(target):
             return
         wait = target.blocked_until - self._loop.time()
         if wait > 0:
@@ -223,7 +235,7 @@ class Sender:
         lost = "the connection to the target was lost"
         sent_at = self._loop.time()
         lease = LeaseCheck(self._lease)
-        request = Produce(batches, timeout_ms=self._settings.request_timeout_ms, before_write=lease)
+        request = self._request(batches, lease)
         try:
             answer = await self._cluster.send(node.node_id, request, purpose=connection.purpose)
             self._answered(connection, self._loop.time() - sent_at, size, answer.throttle_ms / 1000)
@@ -246,7 +258,20 @@ class Sender:
                     # The broker may still have the request unread. It is taken as gone after another request.timeout.ms.
                     for target, _ in taken:
                         target.may_land_until = self._loop.time() + self._timeout_s
-                self._take_answer(node, taken, answer, lost)
+                self._take_answer(node, taken, answer, lost, written=lease.passed)
+
+    def _request(self, batches: list[ProducePartition], lease: LeaseCheck) -> Produce:
+        timeout_ms = self._settings.request_timeout_ms
+        if self.transactions is None:
+            return Produce(batches, timeout_ms=timeout_ms, before_write=lease)
+        self.transactions.sends()
+        return Produce(
+            batches,
+            timeout_ms=timeout_ms,
+            transactional_id=self.transactions.transactional_id,
+            before_write=lease,
+            adds_partitions=self.transactions.gives_epochs,
+        )
 
     def _answered(self, connection: TargetConnection, seconds: float, size: int, throttled: float) -> None:
         connection.answered_after(seconds, self._timeout_s, self._settings.max_request_bytes)
@@ -254,10 +279,13 @@ class Sender:
             connection.throttled(self._loop.time(), throttled, size)
             self._loop.call_at(connection.throttled_until + 0.001, self._schedule_pump)
 
-    def _take_answer(self, node: TargetBroker, taken: Taken, answer: ProduceResponse | None, lost: str) -> None:
+    def _take_answer(
+        self, node: TargetBroker, taken: Taken, answer: ProduceResponse | None, lost: str, *, written: bool
+    ) -> None:
+        """`written`: whether the request was written to the connection."""
         if answer is None:
             for target, sent in taken:
-                target.answered(sent, Outcome.RETRY)
+                target.answered(sent, Outcome.RETRY, absent=not written)
                 self._block(target, elsewhere=True, longest=self._settings.retry_backoff_max_s)
                 if target.failures_in_row >= QUIET_RETRIES:
                     target.problem = broker_unreachable(node.node_id, lost)
@@ -270,7 +298,7 @@ class Sender:
                 entry = by_name.get((target.topic, target.partition))
                 if entry is None:
                     target.answered(sent, Outcome.RETRY)
-                    self._retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
+                    self.retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
                 else:
                     self._take_entry(target, sent, entry)
             if node.reported and not still_unreachable(node.node_id, self.partitions.values()):
@@ -292,19 +320,15 @@ class Sender:
         code = entry.error
         found = outcome(code)
         if found is Outcome.WRITTEN:
-            if target.failures_in_row:
-                self._problems.resolve(str(target))
-                self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
-            target.answered(sent, found, entry.base_offset, entry.log_append_time)
-            if sent.batch.append_time is not None and entry.log_append_time < 0:
-                self._tell_own_times(target, sent)
+            self._is_written(target, sent, entry)
             return
         head = target.is_head(sent)
+        if self.transactions is not None and target.failure is None and self.transactions.judged(target, sent, code):
+            return
         if found is Outcome.TOO_LARGE and target.failure is None and (head or sent.batch.count > 1):
             self._splitter.split_soon(target, sent)
             return
-        # Brokers find a sequence gap or a batch too large before they write. After other errors the batch may be written.
-        target.answered(sent, Outcome.RETRY, absent=found in (Outcome.SEQUENCE, Outcome.TOO_LARGE))
+        target.answered(sent, Outcome.RETRY, absent=code in NOT_WRITTEN)
         if target.failure is not None:
             return
         if found is Outcome.FENCED and self._identity.fenced_by_others:
@@ -319,14 +343,25 @@ class Sender:
             if head:
                 target.fail(batch_refused(target, sent, code, entry.message))
         else:
-            self._retry(target, code, entry.message, elsewhere=found is Outcome.RETRY_ELSEWHERE)
+            self.retry(target, code, entry.message, elsewhere=found is Outcome.RETRY_ELSEWHERE)
+
+    def _is_written(self, target: TargetPartition, sent: InFlightBatch, entry: ProducedPartition) -> None:
+        if target.failures_in_row:
+            self._problems.resolve(str(target))
+            self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
+        target.answered(sent, Outcome.WRITTEN, entry.base_offset, entry.log_append_time)
+        if self.transactions is not None:
+            self.transactions.acknowledged(target)
+        if sent.batch.append_time is not None and entry.log_append_time < 0:
+            self._tell_own_times(target, sent)
 
     def _tell_own_times(self, target: TargetPartition, sent: InFlightBatch) -> None:
         if target.topic not in self._own_times_told:
             self._own_times_told.add(target.topic)
             self._problems.log(own_times(target, sent))
 
-    def _retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
+    def retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
+        """Tries the partition again later. `code`: why."""
         refused = code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         self._block(target, elsewhere=elsewhere, longest=5.0 if refused else self._settings.retry_backoff_max_s)
         if refused:
@@ -336,6 +371,33 @@ class Sender:
         else:
             return
         self._problems.report(target.problem)
+
+    # For transactions.
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests are under way, or batches are being split."""
+        return self._requests > 0 or self._splitter.waiting
+
+    def hold(self) -> None:
+        """Sends nothing until `go_on`."""
+        self._halted = True
+        for node in self._nodes.values():
+            node.ahead.waiting.clear()
+            node.data.waiting.clear()
+
+    def go_on(self) -> None:
+        """Sends again what is ready, or will be."""
+        self._halted = self.failed.done()
+
+    def ready(self, targets: Iterable[TargetPartition]) -> None:
+        """These partitions may have something to send."""
+        for target in targets:
+            self._make_ready(target)
+
+    def wait_shortly(self, target: TargetPartition) -> None:
+        """Tries the partition again in some milliseconds."""
+        self._block(target, elsewhere=False, longest=CONCURRENT_S)
 
     async def _begin_anew(self) -> None:
         """Takes another epoch for all partitions, after all requests in flight are answered or lost (KIP-360)."""
@@ -379,7 +441,7 @@ class Sender:
                 code = self._cluster.topic_error(target.topic)
                 if unreachable == 0 and code in _NEEDS_USER and target.sendable():
                     # Without a leader no request is sent, so no answer would show why nothing is written.
-                    self._retry(target, code, "", elsewhere=True)
+                    self.retry(target, code, "", elsewhere=True)
                 else:
                     self._make_ready(target)
             self.wanted.was_read(topics, {target.topic for target in self.leaderless})
@@ -394,11 +456,12 @@ class Sender:
             self.failed.set_exception(error)
         self.answered.set()
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs this until `close`. Its error ends the producer."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -49,10 +49,14 @@ SMALLEST_LIMIT: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdAndEpoch:
-    """A producer's id and epoch, which each batch carries. With id -1 batches are plain, without sequences."""
+    """A producer's id and epoch, which each batch carries. With id -1 batches are plain, without sequences.
+
+    `transactional`: each batch is part of a transaction.
+    """
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = -1
+    transactional: bool = False
 
     @property
     def idempotent(self) -> bool:
@@ -104,6 +108,11 @@ class InFlightBatch:
     def size(self) -> int:
         """Bytes on the wire."""
         return self.batch.size
+
+    @property
+    def never_written(self) -> bool:
+        """Whether it is certain that the target has not written it, and that no request under way holds it."""
+        return self.absent and not (self.repeated or self.on_wire or self.acked)
 
 
 @dataclass(slots=True, eq=False)
@@ -165,6 +174,11 @@ class TargetPartition:
     @property
     def _window(self) -> int:
         return self.window if self.established else 1
+
+    @property
+    def settled(self) -> bool:
+        """Whether each batch that was taken is either acknowledged, in order, or certainly not written."""
+        return self.on_wire == 0 and all(sent.never_written for sent in self.unacked)
 
     def sendable(self) -> bool:
         """Whether `next_batch` may have something now."""
@@ -384,14 +398,25 @@ class TargetPartition:
 
     def abandon(self) -> None:
         """Drops unacknowledged batches of a partition that was taken away. Only when nothing is on the wire."""
-        # The sequence continues after the dropped ones. If the target doesn't have them, it reports that when the
+        if self.unacked and all(sent.never_written for sent in self.unacked):
+            self.next_sequence = max(self.unacked[0].sequence, 0)
+        # Otherwise the sequence continues after the dropped ones. If the target doesn't have them, it reports that when the
         # partition comes back, and the producer begins again.
         self.unacked.clear()
         self.again.clear()
         self.recovering = False
 
+    def renounce(self) -> None:
+        """Drops all: their transaction is aborted, under an epoch that is over. Only when nothing is on the wire."""
+        self.unacked.clear()
+        self.again.clear()
+        self.recovering = False
+        self.next_sequence = 0
+        self.remembered_until = self.may_land_until = self.may_land_unfenced_until = 0.0
+
 
 def _payload(batch: ProducerBatch, producer: ProducerIdAndEpoch, sequence: int) -> tuple[bytes, bytes]:
     # They are not joined: that would copy the records once more.
     epoch = producer.epoch if producer.idempotent else -1
-    return stamped_header(batch, producer.producer_id, epoch, sequence), batch.records
+    header = stamped_header(batch, producer.producer_id, epoch, sequence, transactional=producer.transactional)
+    return header, batch.records

@@ -1,0 +1,75 @@
+"""Why a transaction is not committed, and what Kafka's error codes say about a transaction."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, reason
+
+
+class AbortCause(Enum):
+    """Why a transaction was aborted."""
+
+    # It was open for longer than transaction.timeout.ms.
+    TIMED_OUT = auto()
+    # The target refused the producer's epoch. It has ended the transaction itself, or another task tried to begin.
+    EPOCH_REFUSED = auto()
+    # The target has no transaction like this any more, or says itself that it must be aborted.
+    BY_TARGET = auto()
+    # A broker lost its state of this producer, so that it no longer recognises repetitions.
+    STATE_LOST = auto()
+    # A batch was refused, or was too large, and an earlier try of it may have been written.
+    REFUSED_AFTER_DOUBT = auto()
+    # The owner gave it up.
+    GIVEN_UP = auto()
+
+
+class TransactionAbortedError(Exception):
+    """The open transaction is aborted: consumers that read committed will see nothing of it. It must be fed again.
+
+    The producer has logged it. It can go on with the next transaction.
+    """
+
+    def __init__(self, cause: AbortCause, text: str) -> None:
+        super().__init__(text)
+        self.cause = cause
+
+
+# A batch with one of these answers is not in the log: brokers check for them before they write.
+NOT_WRITTEN: Final = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
+# The transaction that the producer believes to be open is not, or can't be committed.
+_NOT_OPEN: Final = {
+    ErrorCode.INVALID_TXN_STATE: "the target has no such open transaction any more",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the target has forgotten the producer id (transactional.id.expiration.ms)",
+    ErrorCode.UNKNOWN_PRODUCER_ID: "the target has forgotten the producer id (transactional.id.expiration.ms)",
+    ErrorCode.TRANSACTION_ABORTABLE: "the target asks for the abort",
+}
+_EPOCH: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
+
+
+def aborts(code: int, text: str, timeout_ms: int) -> TransactionAbortedError | None:
+    """The error to abort with after an answer with this code; None if the code says nothing about the transaction.
+
+    `text`: which request was answered so. 47 and 90 don't tell whether the transaction timed out or another owner came.
+    """
+    if code in _EPOCH:
+        return TransactionAbortedError(
+            AbortCause.EPOCH_REFUSED,
+            f"{text} with {reason(code, '')}: the transaction was open for longer than transaction.timeout.ms "
+            f"({timeout_ms}), or another task has begun",
+        )
+    meaning = next((meaning for each, meaning in _NOT_OPEN.items() if each == code), None)
+    if meaning is None:
+        return None
+    return TransactionAbortedError(AbortCause.BY_TARGET, f"{text} with {reason(code, '')}: {meaning}")
