@@ -34,7 +34,7 @@ class DistributedWorker:
         listeners = RestListeners(config)
         self._process = Process(config.spark, forget_all_but, launched, config.metrics)
         self._url = listeners.url
-        backing = GroupBacking(config, self._url)
+        backing = GroupBacking(config, self._url, listeners.worker_id)
         self.worker = Worker(
             config,
             self._process.spark,

@@ -115,9 +115,15 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "reconnect.backoff.max.ms", "request.timeout.ms", "retry.backoff.ms", "retry.backoff.max.ms",
         "socket.connection.setup.timeout.ms",
     ),
+    ours(
+        "scheduled.rebalance.max.delay.ms",
+        note=
+            "0 by default, where Connect has 300000: other workers take over at once what a lost one ran. A worker that "
+            "comes back in time gets its own again at once, where Connect lets it wait for the end",
+        differs=never,
+    ),
     accepted(
-        "connect.protocol", "scheduled.rebalance.max.delay.ms", "worker.sync.timeout.ms",
-        "worker.unsync.backoff.ms",
+        "connect.protocol", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
         note="of Connect's group protocol, which is not spoken here",
     ),
     accepted(

@@ -54,6 +54,7 @@ class WorkerConfig(CommonConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
+    rebalance_delay_ms: int = 0
     exactly_once: Support = Support.DISABLED
 
     @property
@@ -120,6 +121,7 @@ def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> Worke
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
+        rebalance_delay_ms=settings.integer("scheduled.rebalance.max.delay.ms"),
         exactly_once=Support(settings.text(SUPPORT).lower()),
     )
     if warnings:

@@ -149,7 +149,7 @@ class FlowRunner:
                 await asyncio.sleep(RETRY_S)
 
     def _new_worker(self) -> Worker:
-        backing = GroupBacking(self._config, self._url)
+        backing = GroupBacking(self._config, self._url, self._worker_id)
         return Worker(
             self._config, self._spark, backing, worker_id=self._worker_id, flow=self.flow.name, metrics=self.metrics
         )
