@@ -126,10 +126,11 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "connect.protocol", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
         note="of Connect's group protocol, which is not spoken here",
     ),
-    accepted(
-        "inter.worker.key.generation.algorithm", "inter.worker.key.size", "inter.worker.key.ttl.ms",
-        "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
-        note="workers send each other no requests",
+    yes("inter.worker.key.ttl.ms", note="the leader looks at it every second, and after a takeover"),
+    yes(
+        "inter.worker.key.generation.algorithm", "inter.worker.key.size", "inter.worker.signature.algorithm",
+        "inter.worker.verification.algorithms",
+        note="HMAC with MD5, SHA-1, SHA-2 and SHA-3; a key has 40 bits at least",
     ),
     ours(
         "plugin.path",

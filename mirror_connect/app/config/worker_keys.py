@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mirror_connect.app.config.cross_origins import valid_origins
+from mirror_connect.app.config.inter_worker import INTER_WORKER_KEYS
 from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
 from mirror_connect.app.config.response_headers import valid_header_rules
 from mirror_connect.app.config.rest_extension import known_extensions
@@ -204,8 +205,7 @@ _NETWORK_KEYS: Final = ConfigTable(
     CLIENT_AUTH_KEY,
     *(Key(name, STRING, None, LOW, _JAVA) for name in (
         "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
-        "metric.names.formats", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
-        "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
+        "metric.names.formats",
         "key.converter.plugin.version", "value.converter.plugin.version", "header.converter.plugin.version",
     )),
 )
@@ -215,6 +215,7 @@ WORKER_KEYS: Final = (
     _OWN_KEYS
     + _REST_KEYS
     + METRICS_KEYS
+    + INTER_WORKER_KEYS
     + _SPARK_KEYS
     + _NETWORK_KEYS
     + ConfigTable(SECURITY_PROTOCOL_KEY)
