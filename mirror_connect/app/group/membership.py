@@ -101,7 +101,7 @@ class Membership:
     `on_change` is called on the loop with each new assignment: leadership gained or lost, another leader, a new generation,
     the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL, empty if it has none.
     `rebalance_delay_ms`: as the leader, for how long what a lost worker ran waits for it. `exactly_once`: what this worker
-    does about that, for the others.
+    does about exactly-once copying, for the others.
     """
 
     def __init__(

@@ -97,10 +97,10 @@ class ZombieFencing:
         self._client = client
         self._enabled = enabled
         self._leads_rounds = leads_rounds
-        # Tasks of lost workers, until this leader has fenced them.
+        # Tasks of lost workers, and those of which nobody knows who ran them, until this leader has fenced them.
         self._lost: set[TaskId] = set()
         self._last_losses: dict[str, float] = {}
-        self._first = True
+        self._previous: GroupAssignment | None = None
         self._told: dict[str, str] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -113,16 +113,12 @@ class ZombieFencing:
         news = [each for each in assignment.lost if self._is_news(each)]
         for each in news:
             self._last_losses[each.worker_id] = each.lost_at
+        previous, self._previous = self._previous, assignment
         if not assignment.leader:
             # The leader does it. What it has not done when it is lost, each task does for itself at its start.
             self._lost.clear()
-            self._first = False
             return
-        found = {task for each in news for task in each.tasks}
-        if self._first:
-            # This process has started none of them: their former processes may have ended at any moment.
-            found |= assignment.tasks
-            self._first = False
+        found = {task for each in news for task in each.tasks} | _given(assignment, previous)
         self._lost |= found
         if self._enabled and found:
             for name in sorted({task.connector for task in found}):
@@ -277,6 +273,18 @@ NO_LEADER: Final = (
     "tasks. If running MirrorMaker 2 in dedicated mode, consider enabling inter-worker communication via the "
     "'dedicated.mode.enable.internal.rest' property."
 )
+
+
+def _given(assignment: GroupAssignment, previous: GroupAssignment | None) -> set[TaskId]:
+    """Tasks that nobody had: their former processes may have been killed at any moment. None of them has begun yet.
+
+    Without a previous assignment only this worker's are sure not to run.
+    """
+    if previous is None or not assignment.workers:
+        return set(assignment.tasks - (frozenset() if previous is None else previous.tasks))
+    present = {each.worker_id for each in assignment.workers}
+    had = {task for each in previous.workers if each.worker_id in present for task in each.tasks}
+    return {task for each in assignment.workers for task in each.tasks} - had
 
 
 def _generation(snapshot: ConfigSnapshot, connector: str) -> tuple[int | None, int]:

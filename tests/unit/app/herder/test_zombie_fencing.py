@@ -174,6 +174,37 @@ async def test_the_tasks_of_a_lost_worker_are_fenced_at_once_and_no_others() -> 
         assert rig.fenced == [(0,), (1,)]
 
 
+async def test_what_nobody_had_is_fenced_for_whoever_gets_it_and_what_moves_is_not() -> None:
+    """All workers may have been killed. And at its start a leader has not read yet which tasks there are."""
+    rig = Rig()
+    async with rig.running() as fencing:
+        fencing.group_changed(rig.group(one=(), two=()))
+        fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        await eventually(lambda: rig.fenced == [(0, 1)])
+        fencing.group_changed(rig.group(one=(0,), two=()))
+        fencing.group_changed(rig.group(one=(0, 1), two=()))
+        await asyncio.sleep(0.01)
+        assert rig.fenced == [(0, 1), (1,)]
+
+
+async def test_a_process_that_leads_at_once_spares_what_others_run() -> None:
+    rig = Rig()
+    async with rig.running() as fencing:
+        fencing.group_changed(rig.group(one=(), two=(0, 1)))
+        fencing.group_changed(rig.group(one=(), two=(0, 1)))
+        await asyncio.sleep(0.01)
+        assert rig.fenced == []
+
+
+async def test_a_new_leader_spares_what_went_on_under_the_former_one() -> None:
+    rig = Rig(membership=FakeMembership(is_leader=False, leader_url="http://two/"))
+    async with rig.running() as fencing:
+        fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        rig.membership.is_leader = True
+        fencing.group_changed(rig.group(lost={"two": (1,)}, one=(0, 1)))
+        await eventually(lambda: rig.fenced == [(1,)])
+
+
 async def test_a_cluster_that_is_away_is_asked_again_until_the_tasks_are_fenced(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
