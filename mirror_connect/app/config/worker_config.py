@@ -55,11 +55,8 @@ class WorkerConfig(CommonConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
-<<<<<<< HEAD
-    rebalance_delay_ms: int = 0
-=======
     inter_worker: InterWorker
->>>>>>> e95b535 (Let any worker answer any request)
+    rebalance_delay_ms: int = 0
     exactly_once: Support = Support.DISABLED
 
     @property
