@@ -24,9 +24,9 @@ from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
 
 class GroupBacking:
-    """See the module, and backing.Backing. Other members of the group get `url` and `worker_id`."""
+    """See the module, and backing.Backing. Other members of the group get `url`."""
 
-    def __init__(self, config: WorkerConfig, url: str, worker_id: str) -> None:
+    def __init__(self, config: WorkerConfig, url: str) -> None:
         self._config = config
         self._changed: Callable[[], None] = lambda: None
         self.membership = Membership.of(
@@ -38,18 +38,19 @@ class GroupBacking:
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             exactly_once=config.exactly_once,
-            rebalance_delay_ms=config.rebalance_delay_ms,
-            worker_id=worker_id,
             on_change=lambda _: self._changed(),
         )
-        self._lease = WorkerLease(self.membership.leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
-        self._clients = LogClients(config.own_client(), config.client_id, self._lease)
+        full_s = config.session_timeout_ms / 1000 - MARGIN_SECONDS
+        # Every member writes the statuses of what it runs. Configs, and offsets that REST alters, are the leader's.
+        self._lease = WorkerLease(self.membership.leads_for, full_s)
+        member_lease = WorkerLease(self.membership.runs_for, full_s)
+        self._clients = LogClients(config.own_client(), config.client_id, member_lease)
         # The name is Kafka Connect's, so that a leader of either kind fences one of the other kind.
         leader_id = f"connect-cluster-{config.group_id}"
         leader = LeaderWriter(leader_id, lambda: LeaderProducer(self._clients, leader_id), self._clients, self._lease)
         self.configs = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
         self.statuses = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
-        offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
+        offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage), lease=self._lease)
         self.offsets = OffsetStore(offsets_log, in_transaction=self._transactions(self._clients, config.offset_topic))
         self.stores = OffsetStores(
             lambda: OpenStore(self.offsets, config.offset_topic, offsets_log.partitions), self._open_other

@@ -21,7 +21,6 @@ from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
-from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.measured_worker import measured_worker
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
@@ -54,7 +53,7 @@ class Worker:
     """See the module. `worker_id` names it in statuses.
 
     `spark` runs its tasks. `flow`: the name in log lines, in a process with several workers. `standalone`: see Herder.
-    `metrics`: of this worker in its process (ProcessMetrics), where they stay if it starts again. `link`: see Herder.
+    `metrics`: of this worker in its process (ProcessMetrics), where they stay if it starts again.
     The end has three steps, which the process calls for all its workers: `end_tasks`, `leave`, `close`.
     """
 
@@ -68,7 +67,6 @@ class Worker:
         flow: str = "",
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
-        link: WorkersLink | None = None,
     ) -> None:
         metrics = metrics or WorkerMetrics()
         self._config = config
@@ -79,8 +77,7 @@ class Worker:
         self._until = 0.0
         self._backing = backing
         self._membership = backing.membership
-        link = link or WorkersLink()
-        self.configs: Final = ConfigStore(backing.configs, inter_worker=link.inter_worker)
+        self.configs: Final = ConfigStore(backing.configs)
         self._statuses = StatusStore(backing.statuses)
         targets = TargetChooser(config)
         program = DEDICATED if flow else CONNECT
@@ -94,7 +91,7 @@ class Worker:
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
         )
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
-        self._supervisor = Supervisor(spark, specs, self._membership.leads_for, flow=flow, metrics=metrics)
+        self._supervisor = Supervisor(spark, specs, self._membership.runs_for, flow=flow, metrics=metrics)
         self.herder: Final = Herder(
             configs=self.configs,
             statuses=self._statuses,
@@ -121,7 +118,6 @@ class Worker:
             planner=Planner(targets, specs.offsets_of, config.offset_topic),
             fence_tasks=None if backing.exactly_once is Support.NONE else fencing.fence,
             transactional_id=backing.transactional_id,
-            link=link,
         )
         backing.listen(self.herder.membership_changed)
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,13 +19,13 @@ from mirror_connect.app.herder.interfaces import (
     OUTSIDE,
     GroupAssignment,
     GroupWork,
+    LeaderClient,
     Silence,
     WorkerClient,
     sole_assignment,
 )
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
-from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
@@ -254,15 +253,15 @@ class FakeWorker:
         worker_id: str = WORKER_ID,
         worker_client: WorkerClient | None = None,
         rules: ConfigRules | None = None,
-        link: WorkersLink | None = None,
+        leader: LeaderClient | None = None,
     ) -> None:
+        self.worker_id = worker_id
         self.metrics = metrics or WorkerMetrics()
         # The tasks of each connector that were fenced, and the transactions in the offset topic.
         self.fenced: list[tuple[str, tuple[int, ...]]] = []
         self.transactions: list[str] = []
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
-        self.link = link or WorkersLink()
-        self.configs = ConfigStore(FakeTopicLog(self.config_topic), inter_worker=self.link.inter_worker)
+        self.configs = ConfigStore(FakeTopicLog(self.config_topic))
         self.statuses = StatusStore(FakeTopicLog(self.status_topic))
         self.offset_topic = FakeTopic()
         self.offsets = OffsetStore(FakeTopicLog(self.offset_topic), in_transaction=self._in_transaction)
@@ -282,13 +281,13 @@ class FakeWorker:
             offsets_of=self._offsets_of,
             worker_id=worker_id,
             worker_client=worker_client,
+            leader=leader,
             topic_tracking=tracking or TopicTracking(),
             log_levels=log_levels,
             metrics=self.metrics,
             rules=rules,
             fence_tasks=self._fence,
             transactional_id=lambda task: f"group-{task}",
-            link=self.link,
         )
 
     @contextlib.asynccontextmanager
@@ -369,18 +368,16 @@ async def serving(
 
 
 @contextlib.asynccontextmanager
-async def served(
-    application: ASGIApp, listener: socket.socket | None = None, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[httpx.AsyncClient]:
-    """An application on a real socket, and a client of it. `tls`: it speaks https."""
-    listener = listener or socket.create_server(("127.0.0.1", 0))
-    config = server_settings(application, tls)
+async def served(application: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
+    """An application on a real socket, and a client of it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = server_settings(application)
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     # Without its main loop, which looks at its own end ten times a second only.
     await server.startup(sockets=[listener])
     try:
-        url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as client:
             yield client
     finally:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from mirror_connect.app.errors import WorkerUnreachable
 from mirror_connect.app.herder.interfaces import GroupAssignment, GroupMember
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
-from mirror_connect.app.storage.status import Status
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.task_measures import GroupMeasures, PartitionMeasures, TaskMeasures
 from mirror_connect.connectors.task_protocol import RUNNING, TaskId, TaskReport
@@ -53,7 +52,7 @@ class Wire:
 class SharingGroup:
     """Workers w0, w1 …; task n of one source connector runs at worker n. Time passes by hand.
 
-    The workers' own statuses all come from w0, whose herder runs everything; a test writes the others.
+    After its start a test alone says who runs what, without a word to the herders.
     """
 
     def __init__(self, count: int) -> None:
@@ -91,20 +90,27 @@ class SharingGroup:
                 {**running.raw, "task.index": str(task), ASSIGNED_PARTITIONS: each} for task, each in enumerate(joined)
             ]
             running.context.request_task_reconfiguration(configs)
-            for task in range(len(partitions)):
-                await leader.statuses.put_task(
-                    TaskId(CONNECTOR, task), Status("RUNNING", f"w{task % len(self.workers)}:8083", 1)
-                )
-            self.share({task: task % len(self.workers) for task in range(len(partitions))})
+            # What moves is nobody's in between.
+            for tasks in ({}, {task: task % len(self.workers) for task in range(len(partitions))}):
+                self.share(tasks)
+                for worker in self.workers:
+                    worker.herder.membership_changed()
+                await eventually(lambda: self._claimed(leader) == {each for each, at in tasks.items() if at == 0})  # noqa: B023
             for worker in self.workers:
                 await eventually(lambda worker=worker: self._has_read(worker, joined))  # type: ignore[misc]
             yield self
 
+    def _claimed(self, worker: FakeWorker) -> set[int]:
+        assert worker.membership.work is not None
+        return {task.task for task in worker.membership.work.claims().tasks}
+
     def _has_read(self, worker: FakeWorker, joined: Sequence[str]) -> bool:
         snapshot = worker.configs.snapshot()
         told = [task.get(ASSIGNED_PARTITIONS) for task in snapshot.tasks(CONNECTOR)]
-        owners = [status.worker_id for status in worker.statuses.tasks(CONNECTOR).values()]
-        return told == list(joined) and owners == [f"w{task % len(self.workers)}:8083" for task in range(len(joined))]
+        owners = [(each.worker_id, each.state) for each in worker.statuses.tasks(CONNECTOR).values()]
+        return told == list(joined) and owners == [
+            (f"w{task % len(self.workers)}:8083", "RUNNING") for task in range(len(joined))
+        ]
 
     def share(self, tasks: Mapping[int, int]) -> None:
         """Each task runs at this worker."""

@@ -69,14 +69,14 @@ class Log(KafkaTopicLog):
 
 
 class Runs:
-    """What Leadership asks of a reconciler."""
+    """What Leadership asks of the leader's part."""
 
     leading = False
 
-    def lead(self) -> None:
+    def begin(self) -> None:
         self.leading = True
 
-    async def retire(self) -> None:
+    def end(self) -> None:
         self.leading = False
 
 

@@ -64,8 +64,7 @@ def decide(
             asked,
             held=union(each.share for each in held),
             back=back,
-            # Who runs a connector sends its task configs to the leader.
-            for_connectors=None if members[leader].url.startswith("http") else leader,
+            for_connectors=None if members[leader].url else leader,
             balance=not any(each.share for each in held),
         )
     offset = before.offset if wanted is None else wanted.offset

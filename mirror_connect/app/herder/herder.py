@@ -1,22 +1,32 @@
 """All operations of REST; knows neither HTTP nor Spark. One part for each kind of request, put together here.
 
-Every worker answers reads from its copy of the topics. Only the leader writes: one change after the other, in Connect's
-order of records. The records in the topics decide what runs (app/herder/reconciler.py).
+Every worker answers reads from its copy of the topics. Only the leader writes configs: one change after the other, in
+Connect's order of records. The group decides who runs what (assignments.py), and the records in the topics what is run
+(reconciler.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.active_topics import ActiveTopics, TopicTracking
+from mirror_connect.app.herder.assignments import Assignments
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.config_writes import ConfigWrites
 from mirror_connect.app.herder.connector_reads import ConnectorReads
-from mirror_connect.app.herder.interfaces import ConnectorFactory, Membership, Resolver, Supervisor, WorkerClient
+from mirror_connect.app.herder.interfaces import (
+    ConnectorFactory,
+    LeaderClient,
+    Membership,
+    Resolver,
+    Supervisor,
+    WorkerClient,
+)
+from mirror_connect.app.herder.leader import Leader
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.link_reads import LinkReads
 from mirror_connect.app.herder.link_watch import LinkWatch
@@ -24,13 +34,12 @@ from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
 from mirror_connect.app.herder.plans import Planner, Plans
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
-from mirror_connect.app.herder.session_key_rotation import SessionKeyRotation
 from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf, Transactions
 from mirror_connect.app.herder.starts import AwaitedStarts, NoStarts
 from mirror_connect.app.herder.status_book import StatusBook
+from mirror_connect.app.herder.task_config_writes import TaskConfigWrites
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import Health, ServerInfo
-from mirror_connect.app.herder.worker_client import SignedClient, WorkersLink
 from mirror_connect.app.herder.worker_requests import StandaloneRequests, WorkerRequests
 from mirror_connect.app.herder.zombie_fencing import FenceTasks, ZombieFencing
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
@@ -50,9 +59,9 @@ class Herder:
     """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics.
 
     `standalone`: a few answers are those of Connect's standalone mode. `metrics`: what the supervisor's tasks tell.
-    `worker_client`: reaches the other workers of the group; None: over `link`.
+    `worker_client`: reaches the other workers of the group.
     `fence_tasks`, `transactional_id`: of tasks with transactions; None if there are none.
-    `link`: how workers of the group ask each other.
+    `leader`: the way to another worker that leads.
     """
 
     def __init__(
@@ -69,38 +78,53 @@ class Herder:
         topic_tracking: TopicTracking | None = None,
         rules: ConfigRules | None = None,
         log_levels: LogLevels | None = None,
+        signature_algorithms: Sequence[str] = ("HmacSHA256",),
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
         planner: Planner | None = None,
         worker_client: WorkerClient | None = None,
         fence_tasks: FenceTasks | None = None,
         transactional_id: Callable[[TaskId], str] = lambda _: "",
-        link: WorkersLink | None = None,
+        leader: LeaderClient | None = None,
     ) -> None:
-        metrics, link = metrics or WorkerMetrics(), link or WorkersLink()
-        self.worker_client: Final = SignedClient(link, configs, membership, worker_id)
-        if worker_client is None and self.worker_client.available:
-            worker_client = self.worker_client
+        metrics = metrics or WorkerMetrics()
         self._stored_configs = configs
         self._membership = membership
         rules, tracking = rules or ConfigRules(), topic_tracking or TopicTracking()
         notices = ConfigNotices(rules.offsets_topic, rules.converters, derived=rules.derived)
         self._turn = asyncio.Lock()
         self._book = StatusBook(statuses, worker_id, lambda: membership.generation)
+        self._leader = Leader(configs, statuses, self._book, membership)
+        self.task_configs: Final = TaskConfigWrites(
+            configs,
+            self._turn,
+            leads=lambda: membership.is_leader and self._leader.leading,
+            leader=leader,
+        )
         self._reconciler = Reconciler(
             configs=configs,
-            statuses=statuses,
             book=self._book,
             supervisor=supervisor,
             new_connector=new_connector,
             resolver=resolver,
             notices=notices,
-            turn=self._turn,
+            task_configs=self.task_configs,
+            freed=membership.rejoin,
             track_topics=tracking.enabled,
-            alone=standalone,
             metrics=metrics,
         )
-        self.leadership: Final = Leadership(membership, configs, statuses, self._reconciler, self._turn)
+        self._assignments = Assignments(
+            membership,
+            configs,
+            self._reconciler,
+            self._leader,
+            supervisor=supervisor,
+            worker_id=worker_id,
+            alone=standalone,
+        )
+        membership.share(self._assignments)
+        supervisor.share(membership.rejoin, lambda: membership.steady)
+        self.leadership: Final = Leadership(membership, configs, statuses, self._leader, self._turn, alone=standalone)
         self._cluster_id: str | None = None
         # Whether connectors of files are still to be created; only `health` shows it.
         self.creating = False
@@ -115,7 +139,7 @@ class Herder:
             membership=membership,
             worker_id=worker_id,
         )
-        starts = AwaitedStarts(self._reconciler, configs) if standalone else NoStarts()
+        starts = AwaitedStarts(self._reconciler, self.task_configs, configs) if standalone else NoStarts()
         self.configs: Final = ConfigWrites(configs, self.leadership, self.validation, self.connectors, starts)
         self.restarts: Final = Restarts(
             configs=configs,
@@ -166,9 +190,10 @@ class Herder:
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
         self.worker_requests: Final = (
-            StandaloneRequests() if standalone else WorkerRequests(configs, self.leadership, link)
+            StandaloneRequests()
+            if standalone
+            else WorkerRequests(configs, self.leadership, membership, signature_algorithms)
         )
-        self._key_rotation = SessionKeyRotation(configs, self.leadership)
 
     # --- for the worker ---------------------------------------------------------------------------------------------
 
@@ -176,15 +201,17 @@ class Herder:
         """Begins to answer; config and status store are started before. Leads as soon as `membership` says so."""
         self._cluster_id = kafka_cluster_id
         self._book.start()
+        self._leader.start()
         self._reconciler.start()
+        self._assignments.start()
         self.log_levels.start()
         self.leadership.start()
         self.links.others.start()
         self._link_watch.start()
-        self._key_rotation.start()
 
     def membership_changed(self, _: object = None) -> None:
         """Call this whenever the worker's group assignment changes."""
+        self._assignments.changed()
         if self.fencing is not None:
             self.fencing.group_changed(self._membership.assignment)
         self.leadership.changed()
@@ -200,15 +227,17 @@ class Herder:
         self.links.others.stop()
         if self.fencing is not None:
             await self.fencing.stop()
-        self._key_rotation.stop()
         await self.leadership.end()
+        await self._assignments.end()
         await self._reconciler.stop_connectors()
 
     async def stop(self, patience_s: float = 2.0) -> None:
         """Shutdown, second half: sets everything that ran here to UNASSIGNED, and waits until that is written."""
-        if self.leadership.started and self._membership.is_leader:
-            # Even before it has taken over: nothing runs now, and statuses of a killed leader must not say RUNNING.
-            self._reconciler.give_up_all()
+        if self.leadership.started and self._membership.runs_for() > 0:
+            self._reconciler.give_up()
+            if self._membership.is_leader and len(self._membership.assignment.workers) <= 1:
+                # Even before it has taken over: nothing runs now, and statuses of a killed leader must not say RUNNING.
+                self._leader.give_up()
             if not await self._book.flush(patience_s):
                 log.warning("Some statuses could not be written before this worker ended")
         await self._book.stop()

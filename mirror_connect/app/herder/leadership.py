@@ -3,7 +3,8 @@
 The broker's group coordinator chooses the leader; membership.py reads its choice.
 
 A worker answers when it has read its topics. It writes when it leads its group and has taken over, which means that it has
-read everything the last leader wrote. Without the leadership it cannot write any more.
+read everything the last leader wrote. Without the leadership it cannot write any more. What it runs is another matter: see
+assignments.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 from mirror_connect.app.errors import ConnectError, NotLeader, NotReady, ShuttingDown
 from mirror_connect.app.herder.interfaces import Membership
-from mirror_connect.app.herder.reconciler import Reconciler
+from mirror_connect.app.herder.leader import Leader
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
@@ -39,21 +40,24 @@ class Leadership:
         membership: Membership,
         configs: ConfigStore,
         statuses: StatusStore,
-        reconciler: Reconciler,
+        leader: Leader,
         turn: asyncio.Lock,
+        *,
+        alone: bool = False,
     ) -> None:
         self._membership = membership
         self._configs = configs
         self._statuses = statuses
-        self._reconciler = reconciler
+        self._leader = leader
         self._turn = turn
+        self._alone = alone
         self._ready = asyncio.Event()
         self._changed = asyncio.Event()
         self._moved = asyncio.Event()
         self._ending = False
         self._complete = False
         self._takeover_problem: str | None = None
-        self._stands_by_for: str | None = None
+        self._led_by: str | None = None
         self._following: asyncio.Task[None] | None = None
         self._term = 0
         self._listeners: list[Callable[[], None]] = []
@@ -80,7 +84,7 @@ class Leadership:
     @property
     def term(self) -> int | None:
         """The number of this worker's takeover, from 1 on, while it leads and has taken over; None otherwise."""
-        return self._term if self._membership.is_leader and self._reconciler.leading else None
+        return self._term if self._membership.is_leader and self._leader.leading else None
 
     @property
     def leader(self) -> str | None:
@@ -104,7 +108,6 @@ class Leadership:
         """Ends answers and writes."""
         self._ending = True
         self._ready.clear()
-        # A takeover in progress would start connectors after they were stopped.
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
@@ -126,7 +129,7 @@ class Leadership:
         async with self._turn:
             if self._ending:
                 raise ShuttingDown
-            if not (self._membership.is_leader and self._reconciler.leading):
+            if not (self._membership.is_leader and self._leader.leading):
                 raise self._not_leader()
             try:
                 # After a failed write another worker may have claimed the topic, and written.
@@ -140,7 +143,7 @@ class Leadership:
         await self.until_ready()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEADER_WAIT_S):
-                while not (self._membership.is_leader and self._reconciler.leading):
+                while not (self._membership.is_leader and self._leader.leading):
                     if not self._membership.is_leader and self._membership.leader_url is not None:
                         # There is a leader, and it is another worker.
                         raise NotLeader(self._membership.leader_url)
@@ -188,14 +191,14 @@ class Leadership:
 
     async def _match(self) -> None:
         leads = self._membership.is_leader and not self._ending
-        if leads and not self._reconciler.leading:
-            if self._stands_by_for is not None:
+        if leads and not self._leader.leading:
+            if self._led_by is not None:
                 log.warning(
                     "%s no longer leads the group: it stopped, or sent no heartbeat within its session.timeout.ms. This "
-                    "worker takes over",
-                    self._stands_by_for,
+                    "worker leads now",
+                    self._led_by,
                 )
-                self._stands_by_for = None
+                self._led_by = None
             # This worker must know everything that the last leader wrote before it decides anything.
             async with self._turn:
                 await self._configs.claim()
@@ -203,19 +206,18 @@ class Leadership:
                 await self._configs.put_session_key()
                 if self._membership.is_leader and not self._ending:
                     self._term += 1
-                    self._reconciler.lead()
-        elif not leads and self._reconciler.leading and not self._ending:
+                    self._leader.begin()
+                    if not self._alone:
+                        log.info("This worker leads its group")
+        elif not leads and self._leader.leading and not self._ending:
             leader = self._membership.leader_url
             why = f"{leader} leads" if leader else "its cluster did not answer in time, so another worker may lead"
-            log.warning("This worker no longer leads (%s): it stops all connectors and tasks", why)
+            log.warning("This worker no longer leads the group: %s", why)
             self._configs.relinquish()
-            await self._reconciler.retire()
+            self._leader.end()
         elsewhere = None if self._membership.is_leader else self._membership.leader_url
-        if elsewhere is not None and elsewhere != self._stands_by_for:
-            log.info("This worker is on standby; the leader is %s", elsewhere)
-        elif elsewhere is None and self._stands_by_for is not None and not self._ending:
-            log.warning(
-                "Lost group membership; rejoining. The last known leader is %s",
-                self._stands_by_for,
-            )
-        self._stands_by_for = elsewhere
+        if elsewhere is not None and elsewhere != self._led_by:
+            log.info("This worker is in its group; the leader is %s", elsewhere)
+        elif elsewhere is None and self._led_by is not None and not self._ending:
+            log.warning("Lost group membership; rejoining. The last known leader is %s", self._led_by)
+        self._led_by = elsewhere

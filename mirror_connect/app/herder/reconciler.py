@@ -1,22 +1,26 @@
-"""Starts and stops connectors and tasks as the config topic asks, while this worker leads; writes their statuses.
+"""Makes what runs here equal to what the group has assigned to this worker and the config topic asks for; writes statuses.
 
-Everything here runs at once on the event loop; only task configs are written under the herder's lock. Changes come only from
-the config topic, this worker's own changes too: a change that is not written has no effect.
+Everything here runs at once on the event loop. Changes come from the group (`assign`, `retire`) and from the config topic,
+this worker's own changes too: a change that is not written has no effect. New connectors and new tasks come with an
+assignment. A changed config of what is assigned here counts at once.
+
+What is taken away is ended first. Until then this worker claims it, so that nobody else starts it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.herder.config_notices import ConfigNotices
-from mirror_connect.app.herder.interfaces import ConnectorFactory, Resolver, Supervisor
+from mirror_connect.app.herder.interfaces import Claims, ConnectorFactory, Resolver, Supervisor
 from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.restart_plan import RestartPlan
 from mirror_connect.app.herder.running_connectors import RunningConnectors
 from mirror_connect.app.herder.status_book import StatusBook, Subject
+from mirror_connect.app.herder.task_config_writes import TaskConfigWrites
 from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.config_records import RestartRequest
@@ -29,9 +33,7 @@ from mirror_connect.app.storage.config_view import (
     TasksUpdated,
 )
 from mirror_connect.app.storage.configs import ConfigStore
-from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.interfaces import STARTING, WantedTask
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import TaskId
@@ -39,91 +41,173 @@ from mirror_connect.connectors.verified_records import VerifiedRecords
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 1.0
+# Before another worker may start what has ended here, its last status is written, unless that takes longer.
+LAST_STATUS_S: Final = 1.0
 # Why a connector or task is UNASSIGNED, for its trace, until there is a newer reason.
 TAKEN_OVER: Final = "This worker is taking it over."
+MOVED: Final = "It moves to another worker of the group."
 RECONFIGURED: Final = "It is being started with its changed config."
 RESTARTED: Final = "It is being restarted."
 GIVEN_UP: Final = "Its worker has stopped. Another worker of the group takes over, or the next one that starts."
 
 
 class Reconciler:
-    """Receives ConnectorEvents and TaskEvents. `turn` is the lock that writers of configs hold.
-
-    `alone`: there is no group.
-    """
+    """Receives ConnectorEvents and TaskEvents. `freed` is called when this worker claims less than before."""
 
     def __init__(
         self,
         *,
         configs: ConfigStore,
-        statuses: StatusStore,
         book: StatusBook,
         supervisor: Supervisor,
         new_connector: ConnectorFactory,
         resolver: Resolver,
         notices: ConfigNotices,
-        turn: asyncio.Lock,
+        task_configs: TaskConfigWrites,
+        freed: Callable[[], None],
         track_topics: bool = True,
-        alone: bool = False,
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._configs = configs
-        self._statuses = statuses
         self._book = book
         self._supervisor = supervisor
-        self._connectors = RunningConnectors(new_connector, resolver, self, notices)
-        self._turn = turn
+        self._connectors = RunningConnectors(new_connector, resolver, self, notices, ended=self._connector_ended)
+        self._task_configs = task_configs
+        self._freed = freed
         self._track_topics = track_topics
-        self._alone = alone
         self._metrics = metrics or WorkerMetrics()
+        self._assigned_connectors: frozenset[str] = frozenset()
+        self._assigned_tasks: frozenset[TaskId] = frozenset()
         self._wanted: dict[TaskId, WantedTask] = {}
         # Tasks that may still write: wanted ones that have not failed, and others until they have ended.
         self._live: set[TaskId] = set()
-        self._newest_tasks: dict[str, Sequence[Mapping[str, str]]] = {}
+        # What was taken away and is claimed until it has ended here.
+        self._ending: set[Subject] = set()
+        # Of these what has ended, and whose last status is being written.
+        self._releasing: dict[Subject, asyncio.Task[None]] = {}
         self._waiting: dict[Subject, list[asyncio.Future[bool]]] = {}
-        self._background: set[asyncio.Task[None]] = set()
-        self._storing: dict[str, asyncio.Task[None]] = {}
-        self._leading = False
-
-    @property
-    def leading(self) -> bool:
-        """Whether this worker has taken everything over."""
-        return self._leading
 
     def start(self) -> None:
         """Begins to listen; call it once, when the config topic has been read."""
         self._supervisor.listen(self)
         self._configs.add_listener(self._changed)
 
-    def lead(self) -> None:
-        """Takes over everything in the config topic. Call it when this worker leads and has read the topic to its end."""
+    # --- the group's assignment -------------------------------------------------------------------------------------
+
+    def revoke(self, connectors: Collection[str], tasks: Collection[TaskId]) -> None:
+        """Ends what is not among these any more."""
+        dropped_connectors = self._assigned_connectors.difference(connectors)
+        dropped_tasks = self._assigned_tasks.difference(tasks)
+        if not dropped_connectors and not dropped_tasks:
+            return
+        self._assigned_connectors -= dropped_connectors
+        self._assigned_tasks -= dropped_tasks
+        self._ending |= dropped_connectors | dropped_tasks
+        for name in sorted(dropped_connectors):
+            self._task_configs.forget(name)
+            if not self._connectors.stop(name):
+                self._release(name)
+        self._want_all()
+        for task in sorted(dropped_tasks - self._live):
+            self._release(task)
+
+    def assign(self, connectors: Collection[str], tasks: Collection[TaskId]) -> None:
+        """Runs these, and nothing else. Call it when the config topic has been read as far as the leader had read it."""
+        self.revoke(connectors, tasks)
         snapshot = self._configs.snapshot()
-        self._leading = True
-        count = len(snapshot.connectors)
-        what = f"runs its {count} connector{'' if count == 1 else 's'}" if count else "has no connectors to run yet"
-        if not self._alone:
-            log.info("This worker leads its group and %s", what)
-        for name in self._statuses.connectors() - set(snapshot.connectors):
-            self._book.forget_connector(name)
-        for name in snapshot.connectors:
+        new_connectors = sorted(set(connectors) - self._assigned_connectors)
+        new_tasks = sorted(set(tasks) - self._assigned_tasks)
+        self._assigned_connectors |= frozenset(new_connectors)
+        self._assigned_tasks |= frozenset(new_tasks)
+        for task in new_tasks:
+            self._take_over_task(task, snapshot)
+        for name in new_connectors:
             try:
                 self._take_over(name, snapshot)
             except Exception as error:
                 # Only this connector fails: the others run.
                 log.exception("Connector %s can't be taken over", ConnectorName(name))
                 self.connector_failed(name, f"{type(error).__name__}: {error}")
-        self._want_all()
+        if new_connectors or new_tasks:
+            self._want_all()
 
-    async def retire(self) -> None:
-        """Stops everything that runs here, because this worker no longer leads. Writes no statuses."""
-        self._leading = False
-        self._newest_tasks.clear()
+    def retire(self) -> None:
+        """Ends everything at once, because other workers may run it by now. Nothing here writes any more, nor statuses."""
+        if not (self._assigned_connectors or self._assigned_tasks or self._ending):
+            return
+        self._assigned_connectors, self._assigned_tasks = frozenset(), frozenset()
+        self._ending.clear()
+        for releasing in self._releasing.values():
+            releasing.cancel()
+        self._releasing.clear()
+        self._task_configs.forget_all()
         self._live.clear()
         self._wanted = {}
         self._supervisor.retire()
         self._book.forget_all()
-        await self._connectors.stop_all()
+        self._connectors.stop_each()
+
+    def claims(self) -> Claims:
+        """What is assigned to this worker or has not surely ended here. Not what was retired."""
+        return Claims(
+            self._assigned_connectors | {each for each in self._ending if isinstance(each, str)},
+            self._assigned_tasks
+            | {each for each in self._ending if isinstance(each, TaskId)}
+            | self._supervisor.claimed_tasks(),
+            self._supervisor.confirmed(),
+        )
+
+    def has(self, subject: Subject) -> bool:
+        """Whether a connector (by name) or a task is assigned to this worker."""
+        return subject in (self._assigned_tasks if isinstance(subject, TaskId) else self._assigned_connectors)
+
+    def _take_over(self, name: str, snapshot: ConfigSnapshot) -> None:
+        self._keep(name)
+        if snapshot.contains(name):
+            if self._book.state(name) is not None:
+                self._book.put(name, State.UNASSIGNED, TAKEN_OVER)
+            self._begin(name, snapshot)
+
+    def _take_over_task(self, task: TaskId, snapshot: ConfigSnapshot) -> None:
+        self._keep(task)
+        if task.task >= snapshot.task_count(task.connector):
+            return
+        if self._book.state(task) is not None:
+            self._book.put(task, State.UNASSIGNED, TAKEN_OVER)
+        if snapshot.target_state(task.connector) == TargetState.PAUSED:
+            self._book.put(task, State.PAUSED)
+
+    def _release(self, subject: Subject) -> None:
+        """It has ended here. Another worker may have it when its last status is written."""
+        if subject not in self._ending or subject in self._releasing:
+            return
+        exists = self._exists(subject)
+        if exists and self._book.state(subject) is not None:
+            self._book.put(subject, State.UNASSIGNED, MOVED)
+
+        async def release() -> None:
+            await self._book.flush(LAST_STATUS_S)
+            if self._releasing.get(subject) is asyncio.current_task():
+                del self._releasing[subject]
+                self._ending.discard(subject)
+                self._book.let_go(subject)
+                self._freed()
+
+        self._releasing[subject] = asyncio.create_task(release())
+
+    def _keep(self, subject: Subject) -> None:
+        """It is assigned to this worker again before anybody else could have it."""
+        self._ending.discard(subject)
+        if (releasing := self._releasing.pop(subject, None)) is not None:
+            releasing.cancel()
+
+    def _exists(self, subject: Subject) -> bool:
+        snapshot = self._configs.snapshot()
+        if isinstance(subject, TaskId):
+            return snapshot.contains(subject.connector) and subject.task < snapshot.task_count(subject.connector)
+        return snapshot.contains(subject)
+
+    # --- for the worker, and for requests ---------------------------------------------------------------------------
 
     def secrets(self) -> frozenset[str]:
         """The secrets of the connectors that run in this worker."""
@@ -131,20 +215,16 @@ class Reconciler:
 
     async def stop_connectors(self) -> None:
         """Shutdown, first half: stops connectors. Tasks may still be ending."""
+        self._task_configs.stop()
         await self._connectors.stop_all()
-        for task in list(self._background):
-            task.cancel()
 
-    def give_up_all(self) -> None:
-        """Shutdown, second half: sets everything with a status to UNASSIGNED. Call it when no task of the group runs."""
-        self._leading = False
-        snapshot = self._configs.snapshot()
-        for name in snapshot.connectors:
-            known = {*range(snapshot.task_count(name)), *self._statuses.tasks(name)}
-            subjects: list[Subject] = [name, *(TaskId(name, number) for number in sorted(known))]
-            for subject in subjects:
-                if self._book.state(subject) is not None:
-                    self._book.put(subject, State.UNASSIGNED, GIVEN_UP)
+    def give_up(self) -> None:
+        """Shutdown, second half: sets everything that ran here to UNASSIGNED. Call it when no task runs here any more."""
+        given: list[Subject] = [*sorted(self._assigned_connectors), *sorted(self._assigned_tasks)]
+        for subject in given:
+            if self._exists(subject) and self._book.state(subject) is not None:
+                self._book.put(subject, State.UNASSIGNED, GIVEN_UP)
+        self._assigned_connectors, self._assigned_tasks = frozenset(), frozenset()
 
     def expect(self, subject: Subject) -> asyncio.Future[bool]:
         """A future: true when the connector or task runs next, false when it fails."""
@@ -152,13 +232,8 @@ class Reconciler:
         self._waiting.setdefault(subject, []).append(future)
         return future
 
-    async def tasks_stored(self, name: str) -> None:
-        """Waits until the task configs that a connector has asked for are written."""
-        if (storing := self._storing.get(name)) is not None:
-            await asyncio.wait({storing})
-
     def may_write(self, name: str) -> bool:
-        """Whether a task of this connector may still write records and source offsets, wanted or not."""
+        """Whether a task of this connector may still write records and source offsets here, wanted or not."""
         return any(task.connector == name for task in self._live)
 
     def restart_connector(self, name: str, *, announced: bool = False) -> None:
@@ -184,25 +259,30 @@ class Reconciler:
     # --- the config topic -------------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
-        if not self._leading:
-            return
         match change:
             case ConnectorUpdated(name):
-                self._connector_updated(name)
+                if name in self._assigned_connectors:
+                    self._connector_updated(name)
             case ConnectorRemoved(name):
-                self._newest_tasks.pop(name, None)
-                self._storing.pop(name, None)
-                self._connectors.stop(name)
-                self._book.forget_connector(name)
-                self._want_all()
+                self._removed(name)
             case TargetStateChanged(name):
                 self._target_changed(name)
             case TasksUpdated(name):
-                if name in self._configs.snapshot().inconsistent:
+                if name in self._assigned_connectors and name in self._configs.snapshot().inconsistent:
                     self._begin(name, self._configs.snapshot())
                 self._want_all()
+                self._task_configs.check(name)
             case RestartRequest():
                 self._restart(change)
+
+    def _removed(self, name: str) -> None:
+        self._task_configs.forget(name)
+        self._connectors.stop(name)
+        # The leader removes their statuses, which must not come again.
+        told: list[Subject] = [name, *(task for task in self._wanted if task.connector == name)]
+        for subject in told:
+            self._book.let_go(subject)
+        self._want_all()
 
     def _connector_updated(self, name: str) -> None:
         if self._book.state(name) is not None:
@@ -214,27 +294,15 @@ class Reconciler:
         if not snapshot.contains(name):
             # An initial state, which is written before the connector.
             return
-        failed = self._book.state(name) is State.FAILED
-        if not failed or snapshot.target_state(name) == TargetState.STOPPED:
-            self._begin(name, snapshot)
+        if name in self._assigned_connectors:
+            failed = self._book.state(name) is State.FAILED
+            if not failed or snapshot.target_state(name) == TargetState.STOPPED:
+                self._begin(name, snapshot)
         self._want_all()
-
-    def _take_over(self, name: str, snapshot: ConfigSnapshot) -> None:
-        tasks = set(self._statuses.tasks(name))
-        for number in sorted(tasks):
-            if number >= snapshot.task_count(name):
-                self._book.forget_task(TaskId(name, number))
-            else:
-                self._book.put(TaskId(name, number), State.UNASSIGNED, TAKEN_OVER)
-        if self._book.state(name) is not None:
-            self._book.put(name, State.UNASSIGNED, TAKEN_OVER)
-        self._begin(name, snapshot)
-        if snapshot.target_state(name) == TargetState.PAUSED:
-            for number in range(snapshot.task_count(name)):
-                self._book.put(TaskId(name, number), State.PAUSED)
 
     def _begin(self, name: str, snapshot: ConfigSnapshot) -> None:
         """Brings a connector instance to its target state."""
+        self._task_configs.forget(name)
         match snapshot.target_state(name):
             case TargetState.STARTED:
                 self._connectors.start(name, set_values(snapshot.connectors[name]))
@@ -248,22 +316,18 @@ class Reconciler:
                 self._answer(name, True)
 
     def _restart(self, request: RestartRequest) -> None:
-        snapshot = self._configs.snapshot()
-        plan = RestartPlan.of(request, snapshot, self._book)
+        """Each worker restarts what it runs. What nobody has now is started anew by whoever gets it."""
+        plan = RestartPlan.of(request, self._configs.snapshot(), self._book)
         for task in plan.tasks:
-            self.restart_task(task, announced=True)
-        if plan.connector:
+            if self.has(task):
+                self.restart_task(task, announced=True)
+        if plan.connector and self.has(request.connector):
             self.restart_connector(request.connector, announced=True)
 
     def _want_all(self) -> None:
         """Gives the supervisor all tasks that should run now, and settles those that should not run any more."""
         snapshot = self._configs.snapshot()
-        wanted = {
-            TaskId(name, number): WantedTask(set_values(config))
-            for name in snapshot.connectors
-            if snapshot.target_state(name) == TargetState.STARTED
-            for number, config in enumerate(snapshot.tasks(name))
-        }
+        wanted = self._should_run(snapshot)
         before, self._wanted = self._wanted, wanted
         for task, now in wanted.items():
             if self._book.state(task) is None:
@@ -280,22 +344,30 @@ class Reconciler:
                 # It had failed, and was paused and resumed since: the supervisor tries it again.
                 self._book.put(task, State.UNASSIGNED, STARTING)
                 self._live.add(task)
-        self._supervisor.want(wanted)
-        gone = (before.keys() - wanted.keys()) | {
-            TaskId(name, number)
-            for name in snapshot.connectors
-            for number in self._statuses.tasks(name)
-            if number >= snapshot.task_count(name)
-        }
+        self._supervisor.want(wanted, snapshot.owners)
+        gone = (before.keys() - wanted.keys()) | {task for task in self._assigned_tasks if not self._exists(task)}
         for task in sorted(gone - self._live):
             self._settle(task)
 
+    def _should_run(self, snapshot: ConfigSnapshot) -> dict[TaskId, WantedTask]:
+        wanted = {}
+        for name in sorted({task.connector for task in self._assigned_tasks}):
+            if snapshot.target_state(name) == TargetState.STARTED:
+                for number, config in enumerate(snapshot.tasks(name)):
+                    if (task := TaskId(name, number)) in self._assigned_tasks:
+                        wanted[task] = WantedTask(set_values(config))
+        return wanted
+
     def _settle(self, task: TaskId) -> None:
-        """Writes the status of a task that no longer runs: paused, or deleted."""
+        """Writes the status of a task that no longer runs: paused, or deleted. The leader forgets deleted connectors."""
         snapshot = self._configs.snapshot()
-        if task.task >= snapshot.task_count(task.connector) or not snapshot.contains(task.connector):
+        if not snapshot.contains(task.connector):
+            self._book.let_go(task)
+        elif task.task >= snapshot.task_count(task.connector):
             if self._book.state(task) is not None:
                 self._book.forget_task(task)
+        elif task in self._ending:
+            self._release(task)
         elif snapshot.target_state(task.connector) == TargetState.PAUSED:
             self._book.put(task, State.PAUSED)
         elif snapshot.target_state(task.connector) == TargetState.STOPPED:
@@ -307,7 +379,7 @@ class Reconciler:
 
     def connector_started(self, name: str) -> None:
         """See ConnectorEvents."""
-        if self._leading:
+        if name in self._assigned_connectors:
             if self._book.state(name) is not State.RUNNING:
                 log.info("Connector %s is RUNNING", ConnectorName(name))
             self._book.put(name, State.RUNNING)
@@ -315,14 +387,14 @@ class Reconciler:
 
     def connector_failed(self, name: str, trace: str) -> None:
         """See ConnectorEvents."""
-        if self._leading:
+        if name in self._assigned_connectors:
             log.error("Connector %s is FAILED: %s", ConnectorName(name), (trace.splitlines() or [""])[0])
             self._book.put(name, State.FAILED, trace if trace.endswith("\n") else trace + "\n")
             self._answer(name, False)
 
     def connector_problem(self, name: str, line: str | None) -> None:
         """See ConnectorEvents. REST shows the line as the trace of the connector's present state."""
-        if not self._leading:
+        if name not in self._assigned_connectors:
             return
         state = self._book.state(name)
         if state is not State.FAILED:
@@ -338,42 +410,17 @@ class Reconciler:
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         """See ConnectorEvents."""
-        if self._leading:
-            self._newest_tasks[name] = task_configs
-            task = asyncio.create_task(self._store_tasks(name, task_configs))
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
-            self._storing[name] = task
+        if name in self._assigned_connectors:
+            self._task_configs.want(name, task_configs)
 
-    async def _store_tasks(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
-        """Writes task configs if they differ from those in force; retries until they are written or outdated."""
-        while True:
-            async with self._turn:
-                snapshot = self._configs.snapshot()
-                outdated = self._newest_tasks.get(name) is not task_configs or name not in self._connectors.names()
-                if not self._leading or outdated or snapshot.target_state(name) != TargetState.STARTED:
-                    return
-                if not tasks_changed(snapshot, name, task_configs):
-                    return
-                try:
-                    if not self._configs.claimed:
-                        await self._configs.claim()
-                        continue  # another leader may have written meanwhile
-                    await self._configs.put_task_configs(name, task_configs)
-                    return
-                except (ClusterUnreachable, NotAuthorized) as error:
-                    log.warning(
-                        "The task configs of connector %s cannot be written yet; trying again: %s",
-                        ConnectorName(name),
-                        error,
-                    )
-            await asyncio.sleep(RETRY_S)
+    def _connector_ended(self, name: str) -> None:
+        self._release(name)
 
     # --- TaskEvents -------------------------------------------------------------------------------------------------
 
     def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
         """See TaskEvents."""
-        if not self._leading or task not in self._wanted:
+        if task not in self._wanted:
             return
         if state == State.UNASSIGNED and self._book.state(task) is State.RESTARTING:
             state = State.RESTARTING
@@ -387,13 +434,17 @@ class Reconciler:
 
     def task_ended(self, task: TaskId) -> None:
         """See TaskEvents."""
+        if task not in self._live:
+            return
         self._live.discard(task)
-        if self._leading and task not in self._wanted:
+        if task not in self._wanted:
             self._settle(task)
+            self._release(task)
 
     def topics_written(self, task: TaskId, topics: Sequence[str]) -> None:
         """See TaskEvents."""
-        if self._leading and self._track_topics and self._configs.snapshot().contains(task.connector):
+        may_tell = task in self._wanted or task in self._live
+        if may_tell and self._track_topics and self._configs.snapshot().contains(task.connector):
             for topic in topics:
                 self._book.topic(task.connector, task.task, topic)
 
@@ -401,10 +452,3 @@ class Reconciler:
         for future in self._waiting.pop(subject, []):
             if not future.done():
                 future.set_result(runs)
-
-
-def tasks_changed(snapshot: ConfigSnapshot, name: str, task_configs: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the task configs differ, or the connector config is another one than at their commit: Connect's rule."""
-    if name in snapshot.inconsistent or snapshot.applied_configs.get(name) != snapshot.connectors.get(name):
-        return True
-    return [dict(config) for config in snapshot.tasks(name)] != [dict(config) for config in task_configs]

@@ -28,7 +28,10 @@ PACE_S: Final = 0.02
 
 
 class RunningConnectors:
-    """See the module; `events` gets the events of connectors that are not replaced or stopped."""
+    """See the module; `events` gets the events of connectors that are not replaced or stopped.
+
+    `ended` is called when a connector that was stopped has ended, and was not started again.
+    """
 
     def __init__(
         self,
@@ -36,11 +39,14 @@ class RunningConnectors:
         resolver: Resolver,
         events: ConnectorEvents,
         notices: ConfigNotices | None = None,
+        *,
+        ended: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._new_connector = new_connector
         self._notices = notices or ConfigNotices()
         self._reads = ConfigReads(resolver.resolve, "connectors")
         self._events = events
+        self._ended = ended
         self._contexts: dict[str, ConnectorContext] = {}
         self._changes: dict[str, asyncio.Task[None]] = {}
         self._connectors: dict[str, WorkerConnector] = {}
@@ -61,16 +67,21 @@ class RunningConnectors:
         context = self._contexts[name] = ConnectorContext(name, self._events)
         self._change(name, lambda: self._replace(config, context))
 
-    def stop(self, name: str) -> None:
-        """Stops a connector if it runs."""
+    def stop(self, name: str) -> bool:
+        """Stops a connector if it runs; whether it has still to end."""
         if (context := self._contexts.pop(name, None)) is not None:
             context.close()
             self._change(name, lambda: self._end(name))
+        return name in self._changes
+
+    def stop_each(self) -> None:
+        """Stops every connector."""
+        for name in list(self._contexts):
+            self.stop(name)
 
     async def stop_all(self) -> None:
         """Stops every connector and returns when all have ended."""
-        for name in list(self._contexts):
-            self.stop(name)
+        self.stop_each()
         await asyncio.gather(*self._changes.values(), return_exceptions=True)
 
     def _change(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
@@ -84,6 +95,8 @@ class RunningConnectors:
             finally:
                 if self._changes.get(name) is asyncio.current_task():
                     del self._changes[name]
+                    if name not in self._contexts:
+                        self._ended(name)
 
         self._changes[name] = asyncio.create_task(in_turn())
 

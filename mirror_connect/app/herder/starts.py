@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from mirror_connect.app.errors import StartFailed
 from mirror_connect.app.herder.reconciler import Reconciler
+from mirror_connect.app.herder.task_config_writes import TaskConfigWrites
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 
@@ -41,8 +42,9 @@ class NoStarts:
 class AwaitedStarts:
     """Standalone mode. A start that takes longer than START_WAIT_S goes on, as the status shows."""
 
-    def __init__(self, reconciler: Reconciler, configs: ConfigStore) -> None:
+    def __init__(self, reconciler: Reconciler, task_configs: TaskConfigWrites, configs: ConfigStore) -> None:
         self._reconciler = reconciler
+        self._task_configs = task_configs
         self._configs = configs
 
     def expect(self, name: str) -> Started:
@@ -54,7 +56,7 @@ class AwaitedStarts:
                 async with asyncio.timeout(START_WAIT_S):
                     if not await runs:
                         raise StartFailed(f"Failed to transition connector {name} to state STARTED")
-                    await self._reconciler.tasks_stored(name)
+                    await self._task_configs.stored(name)
             except TimeoutError:
                 pass
             return self._configs.snapshot()

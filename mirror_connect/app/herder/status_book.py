@@ -1,6 +1,9 @@
 """Writes statuses to the status topic: in order, by the table of moves, with retries while the cluster is unreachable.
 
-Others read the topic. This worker's newest statuses are also kept here, because it reads them back milliseconds later.
+Each worker writes the statuses of what it runs, and the leader those of what nobody runs. Others read the topic.
+
+This worker's newest statuses are also kept here, because it reads them back milliseconds later. If a late record of another
+worker replaces one of them, it is written again.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 Subject = str | TaskId
+# What a worker may still write of something that another one runs by now. As in Connect, it must not hide a newer status.
+_YIELDING: Final = frozenset({State.UNASSIGNED, State.FAILED})
 
 
 class StatusBook:
@@ -33,13 +38,18 @@ class StatusBook:
         # The newest status from here. None: deleted, even if the topic still has a status.
         self._newest: dict[Subject, tuple[State, str | None] | None] = {}
         self._never_ran: set[Subject] = set()
-        self._writes: asyncio.Queue[tuple[int, str, Callable[[], Awaitable[object]]]] = asyncio.Queue()
-        # Counts this worker's leaderships: unwritten statuses of an earlier one must not be written.
+        self._writes: asyncio.Queue[tuple[Callable[[], bool], str, Callable[[], Awaitable[object]]]] = asyncio.Queue()
+        # Counts how often this worker has lost its place: what it had not written by then must not be written.
         self._term = 0
+        # For the same reason, since when it has the status of a subject.
+        self._since: dict[Subject, object] = {}
+        # Statuses of this worker that a record of another one has replaced.
+        self._replaced: set[Subject] = set()
         self._writer: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to write, in the background."""
+        """Begins to write, in the background; call it when the topic has been read."""
+        self._store.add_listener(self._read)
         self._writer = asyncio.create_task(self._write_for_ever())
 
     async def flush(self, patience_s: float) -> bool:
@@ -68,7 +78,7 @@ class StatusBook:
         if subject in self._newest:
             newest = self._newest[subject]
             return newest[0] if newest is not None else None
-        stored = self._store.task(subject) if isinstance(subject, TaskId) else self._store.connector(subject)
+        stored = self._stored(subject)
         try:
             return State(stored.state) if stored is not None else None
         except ValueError:
@@ -102,10 +112,19 @@ class StatusBook:
             if isinstance(subject, TaskId) and state is State.FAILED and before is not State.RUNNING:
                 self._never_ran.add(subject)
         self._newest[subject] = (state, trace)
-        version = None if subject in self._never_ran else CONNECT_VERSION
-        status = Status(state.value, self._worker_id, self._generation(), trace, version)
-        self._queue(subject, status)
+        self._queue(subject, state, trace)
         return True
+
+    def put_vacant(self, subject: Subject, why: str) -> None:
+        """As the leader: sets what nobody runs to UNASSIGNED, unless its owner tells something newer by then."""
+        before = self._stored(subject)
+        status = Status(State.UNASSIGNED.value, self._worker_id, self._generation(), why)
+
+        async def write() -> None:
+            if self._stored(subject) == before and subject not in self._newest:
+                await self._put(subject, status)
+
+        self._later(_what(subject), write)
 
     def forget_task(self, task: TaskId) -> None:
         """Writes UNASSIGNED, then removes the status: the task no longer exists."""
@@ -126,10 +145,25 @@ class StatusBook:
         self._newest[name] = None
         self._later(f"status of {name}", lambda: self._delete_connector(name))
 
+    def let_go(self, subject: Subject) -> None:
+        """Another worker may write this status from now on. What is not written yet is dropped.
+
+        Not of what is deleted, until the topic shows it.
+        """
+        if self._newest.get(subject) is not None:
+            del self._newest[subject]
+            self._never_ran.discard(subject)
+            self._since.pop(subject, None)
+
+    def forgets(self, subject: Subject) -> bool:
+        """Whether its status is being removed."""
+        return subject in self._newest and self._newest[subject] is None
+
     def forget_all(self) -> None:
-        """Writes nothing more: another worker writes from now on, and only the topic counts."""
+        """Writes nothing more: other workers write from now on, and only the topic counts."""
         self._newest.clear()
         self._never_ran.clear()
+        self._since.clear()
         self._term += 1
 
     def topic(self, connector: str, task: int, topic: str) -> None:
@@ -137,11 +171,46 @@ class StatusBook:
         status = TopicStatus(topic, connector, task, int(time.time() * 1000))
         self._later(f"topic {topic} of {connector}", lambda: self._store.put_topic(status))
 
-    def _queue(self, subject: Subject, status: Status) -> None:
+    def _queue(self, subject: Subject, state: State, trace: str | None) -> None:
+        version = None if subject in self._never_ran else CONNECT_VERSION
+        status = Status(state.value, self._worker_id, self._generation(), trace, version)
+        since = self._since.setdefault(subject, object())
+
+        async def write() -> None:
+            if self._since.get(subject) is since and not (state in _YIELDING and self._is_anothers(subject)):
+                await self._put(subject, status)
+
+        self._later(_what(subject), write)
+
+    def _is_anothers(self, subject: Subject) -> bool:
+        stored = self._stored(subject)
+        if stored is None or stored.worker_id == self._worker_id:
+            return False
+        return stored.generation > self._generation()
+
+    def _stored(self, subject: Subject) -> Status | None:
+        return self._store.task(subject) if isinstance(subject, TaskId) else self._store.connector(subject)
+
+    async def _put(self, subject: Subject, status: Status) -> None:
         if isinstance(subject, TaskId):
-            self._later(f"status of task {subject}", lambda: self._store.put_task(subject, status))
+            await self._store.put_task(subject, status)
         else:
-            self._later(f"status of {subject}", lambda: self._store.put_connector(subject, status))
+            await self._store.put_connector(subject, status)
+
+    def _read(self, subject: Subject, status: Status | None) -> None:
+        """A record of the topic. What this worker runs has no status but its own: a former owner may write late."""
+        if status is not None and status.worker_id == self._worker_id:
+            self._replaced.discard(subject)
+        elif self._newest.get(subject) is not None and subject not in self._replaced:
+            self._replaced.add(subject)
+            # Not at once: a newer one may be on its way, and two groups on one topic must not write without end.
+            asyncio.get_running_loop().call_later(RETRY_S, self._replace, subject)
+
+    def _replace(self, subject: Subject) -> None:
+        newest = self._newest.get(subject)
+        if subject in self._replaced and newest is not None:
+            self._queue(subject, *newest)
+        self._replaced.discard(subject)
 
     async def _delete_task(self, task: TaskId) -> None:
         await self._store.delete_task(task)
@@ -162,22 +231,25 @@ class StatusBook:
                 del self._newest[subject]
 
     def _later(self, what: str, write: Callable[[], Awaitable[object]]) -> None:
-        self._writes.put_nowait((self._term, what, write))
+        term = self._term
+        self._writes.put_nowait((lambda: term == self._term, what, write))
 
     async def _write_for_ever(self) -> None:
         while True:
-            term, what, write = await self._writes.get()
+            counts, what, write = await self._writes.get()
             try:
-                await self._until_written(term, what, write)
+                await self._until_written(counts, what, write)
             except Exception:
                 # A bug with one status must not stop the writes of all later ones.
                 log.exception("Status topic: the %s was not written", what)
             finally:
                 self._writes.task_done()
 
-    async def _until_written(self, term: int, what: str, write: Callable[[], Awaitable[object]]) -> None:
+    async def _until_written(
+        self, counts: Callable[[], bool], what: str, write: Callable[[], Awaitable[object]]
+    ) -> None:
         logged = False
-        while term == self._term:
+        while counts():
             try:
                 await write()
                 return
@@ -186,3 +258,7 @@ class StatusBook:
                     log.warning("Status topic: the %s cannot be written yet; trying again: %s", what, error)
                 logged = True
                 await asyncio.sleep(RETRY_S)
+
+
+def _what(subject: Subject) -> str:
+    return f"status of {'task ' if isinstance(subject, TaskId) else ''}{subject}"

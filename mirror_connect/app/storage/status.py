@@ -6,7 +6,7 @@ docs/internal-formats.md, section 4, describes the records.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,6 +53,10 @@ class TopicStatus:
     connector: str
     task: int
     discovered: int
+
+
+# The name of a connector or a task, and the status that was read of it; None: it was removed.
+StatusListener = Callable[[str | TaskId, Status | None], None]
 
 
 def encode_status(status: Status) -> bytes:
@@ -106,6 +110,7 @@ class StatusStore:
         self._connectors: dict[str, Status] = {}
         self._tasks: dict[str, dict[int, Status]] = {}
         self._topics: dict[str, dict[str, TopicStatus]] = {}
+        self._listeners: list[StatusListener] = []
 
     async def start(self) -> None:
         """Reads the topic to its end and follows it."""
@@ -115,6 +120,10 @@ class StatusStore:
     async def stop(self) -> None:
         """Stops following the topic."""
         await self._log.stop()
+
+    def add_listener(self, listener: StatusListener) -> None:
+        """Calls `listener` on the loop with each status that is read, also with one that readers ignore."""
+        self._listeners.append(listener)
 
     async def refresh(self) -> None:
         """Reads to the topic's present end."""
@@ -192,8 +201,10 @@ class StatusStore:
         elif record.value is None:
             self._connectors.pop(name, None)
             self._tasks.pop(name, None)
+            self._tell(name, None)
         elif status := decode_status(record.value):
             self._connectors[name] = status
+            self._tell(name, status)
         else:
             self._log_unreadable(record)
 
@@ -208,10 +219,17 @@ class StatusStore:
             tasks.pop(task.task, None)
             if not tasks:
                 self._tasks.pop(connector, None)
+            self._tell(task, None)
         elif (status := decode_status(record.value)) is None:
             self._log_unreadable(record)
-        elif not _stale(self.task(task), status):
-            self._tasks.setdefault(connector, {})[task.task] = status
+        else:
+            if not _stale(self.task(task), status):
+                self._tasks.setdefault(connector, {})[task.task] = status
+            self._tell(task, status)
+
+    def _tell(self, subject: str | TaskId, status: Status | None) -> None:
+        for listener in self._listeners:
+            listener(subject, status)
 
     def _read_topic(self, key: str, record: LogRecord) -> None:
         # The name of a topic can't hold a colon, that of a connector can.

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan, ensure_topic
+from mirror_connect.kafka_io.client.worker_lease import WorkerLease
 from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.consumer.topic_tail import LogRecord, TopicTail
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
@@ -97,13 +98,21 @@ def skipped_line(topic_log: TopicLog, record: LogRecord, reason: str) -> str:
 class KafkaTopicLog:
     """A TopicLog in Kafka. The logs of one cluster share `clients`, which their maker closes.
 
-    `leader` writes what is appended as the leader; if it is None, `clients` does, within its lease.
+    `leader` writes what is appended as the leader; if it is None, `clients` does, within its lease and `lease`.
     """
 
-    def __init__(self, clients: LogClients, plan: TopicPlan, leader: LeaderWriter | None = None) -> None:
+    def __init__(
+        self,
+        clients: LogClients,
+        plan: TopicPlan,
+        leader: LeaderWriter | None = None,
+        *,
+        lease: WorkerLease | None = None,
+    ) -> None:
         self._clients = clients
         self._plan = plan
         self._leader = leader
+        self._lease = lease
         self._tail: TopicTail | None = None
         self._partitions = 0
         self._positions: dict[int, int] = {}
@@ -185,8 +194,11 @@ class KafkaTopicLog:
 
     async def append_all(self, entries: Sequence[Entry]) -> None:
         """See TopicLog.append_all."""
-        if entries:
-            await (self._leader or self._clients).write(self.name, entries)
+        if not entries:
+            return
+        if self._lease is not None:
+            await self._lease.enough_for_a_message()
+        await (self._leader or self._clients).write(self.name, entries)
 
     async def append_as_member(self, key: bytes, value: bytes | None) -> None:
         """See TopicLog.append_as_member."""

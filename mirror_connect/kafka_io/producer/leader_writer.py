@@ -111,6 +111,8 @@ class LeaderWriter:
         if not self._claimed:
             raise lease_over()
         if self._denied:
+            # The lease of `plain` may be another one.
+            await self._lease.enough_for_a_message()
             await self._plain.write(topic, entries)
             return
         assert self._transactions is not None

@@ -1,4 +1,4 @@
-"""Whose tasks may write: of the worker that leads, and of none that stands by. A worker hears who leads."""
+"""Whose tasks may write: of a worker that leads or has a share. A worker hears of its place."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ asyncio.run(build())
 """
 BUILD: Final = """
 import asyncio, sys
-from mirror_connect.app.herder.interfaces import GroupAssignment
+from mirror_connect.app.herder.interfaces import GroupAssignment, GroupMember
 from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.config.worker_config import load_worker_config
 
 async def build():
     worker = DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None).worker
+    members = (GroupMember("http://a:1", "a:1"),) if sys.argv[2] == "shares" else ()
     membership = worker._membership
-    membership._place = GroupAssignment(1, leader=sys.argv[2] == "leads")
+    membership._place = GroupAssignment(1, leader=sys.argv[2] == "leads", workers=members)
     membership._lease.renew(membership._clock() + 100, settled=True)
     print(worker._supervisor.requests._lease())
 
@@ -53,15 +54,16 @@ value.converter={BYTES}
 """
 
 
-@pytest.mark.parametrize("standing", ["leads", "stands by"])
-def test_only_a_worker_that_leads_gives_its_tasks_a_lease(standing: str, tmp_path: Path) -> None:
+# A leader of an earlier release names no members, and runs everything itself.
+@pytest.mark.parametrize("standing", ["leads", "shares", "stands by"])
+def test_only_a_worker_that_leads_or_has_a_share_gives_its_tasks_a_lease(standing: str, tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
     file.write_text(PROPERTIES)
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(file), standing], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert (float(done.stdout) > 0) == (standing == "leads")
+    assert (float(done.stdout) > 0) == (standing != "stands by")
 
 
 def test_a_worker_hears_that_its_place_in_the_group_has_changed(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mirror_connect.app.errors import (
     InvalidConfig,
 )
 from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.task_protocol import TaskId
@@ -84,9 +85,9 @@ async def test_what_is_asked_stands_in_the_log_before_what_follows_from_it(
     caplog.set_level(logging.INFO, "mirror_connect.app.herder")
     log, want = logging.getLogger("mirror_connect.app.herder.supervisor"), worker.supervisor.want
 
-    def said(tasks: Mapping[TaskId, WantedTask]) -> None:
+    def said(tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners]) -> None:
         log.info("%d wanted", len(tasks))
-        want(tasks)
+        want(tasks, owners)
 
     monkeypatch.setattr(worker.supervisor, "want", said)
     await running_a(worker)

@@ -31,10 +31,10 @@ async def test_the_log_says_who_leads(caplog: pytest.LogCaptureFixture) -> None:
         worker.herder.membership_changed()
         await eventually(lambda: len(caplog.records) > 2)
     assert [record.message for record in caplog.records] == [
-        "This worker is on standby; the leader is http://other",
+        "This worker is in its group; the leader is http://other",
         "http://other no longer leads the group: it stopped, or sent no heartbeat within its session.timeout.ms. "
-        "This worker takes over",
-        "This worker leads its group and has no connectors to run yet",
+        "This worker leads now",
+        "This worker leads its group",
     ]
 
 
@@ -71,9 +71,9 @@ async def test_a_write_that_finds_no_leader_says_that_the_cluster_is_away(monkey
         with pytest.raises(NotLeader) as caught:
             await worker.herder.configs.stop("a")
     assert str(caught.value) == (
-        "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway. This "
-        "worker has had no contact with its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection refused. "
-        "Repeat the request when the cluster answers again"
+        "Cannot complete request because of a conflicting operation (e.g. worker rebalance). This worker has had no "
+        "contact with its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection refused. Repeat the request "
+        "when the cluster answers again"
     )
     assert caught.value.status == 409
 
@@ -90,16 +90,16 @@ async def test_a_write_waits_for_the_group_to_be_joined() -> None:
         await worker.state("a", "RUNNING", ["RUNNING"])
 
 
-async def test_a_worker_that_loses_the_lead_stops_everything_and_says_nothing() -> None:
+async def test_a_worker_that_loses_its_place_stops_everything_and_says_nothing() -> None:
     membership = FakeMembership()
     async with FakeWorker(membership=membership).running() as worker:
         await running_a(worker)
-        membership.is_leader = False
+        membership.is_leader, membership.leader_url = False, None
         worker.herder.membership_changed()
         await eventually(lambda: not worker.connectors.running and not worker.supervisor.wanted)
         assert worker.supervisor.retired
         assert (worker.states("a")[-1], worker.states("a-0")[-1]) == ("RUNNING", "RUNNING")
-        membership.is_leader = True
+        membership.is_leader, membership.leader_url = True, "http://me"
         worker.herder.membership_changed()
         await eventually(lambda: worker.states("a-0")[1:] == ["RUNNING", "UNASSIGNED", "RUNNING"])
 
@@ -130,4 +130,4 @@ async def test_a_standby_that_loses_its_place_says_so_and_when_it_has_one_again(
         worker.herder.membership_changed()
         await eventually(lambda: len(caplog.messages) == 3, 60)
     assert caplog.messages[1] == "Lost group membership; rejoining. The last known leader is http://other"
-    assert caplog.messages[0] == caplog.messages[2] == "This worker is on standby; the leader is http://other"
+    assert caplog.messages[0] == caplog.messages[2] == "This worker is in its group; the leader is http://other"
