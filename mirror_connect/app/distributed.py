@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection
 
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.group_backing import GroupBacking
+from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.process import Process
+from mirror_connect.app.rest_client import RestClient
 from mirror_connect.app.rest_listeners import RestListeners
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.worker import Worker
@@ -34,13 +36,14 @@ class DistributedWorker:
         listeners = RestListeners(config)
         self._process = Process(config.spark, forget_all_but, launched, config.metrics)
         self._url = listeners.url
-        backing = GroupBacking(config, self._url)
+        backing = GroupBacking(config, self._url, listeners.worker_id)
         self.worker = Worker(
             config,
             self._process.spark,
             backing,
             worker_id=listeners.worker_id,
             metrics=self._process.metrics.of_flow(""),
+            link=WorkersLink(self._url, config.inter_worker, RestClient(config.client_tls)),
         )
         self._process.add(self.worker)
         listeners.serve_herder(self._process.http, self.worker.herder, self._process.exposition)

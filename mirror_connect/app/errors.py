@@ -6,7 +6,12 @@ Texts are Kafka Connect's own where it has one, because scripts and consoles loo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
+
+CONFLICTING: Final = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+UNKNOWN_LEADER: Final = (
+    "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+)
 
 
 class StartupError(Exception):
@@ -159,27 +164,55 @@ class ConnectorExists(Conflict):
         super().__init__(f"Connector {name} already exists")
 
 
-class NotLeader(Conflict):
-    """This worker does not lead, and only the leader writes. Clients repeat the request, later or at the leader.
+class WrongWorker(Conflict):
+    """Another worker has to carry out the request. REST forwards it there (app/rest/forwarding.py).
 
-    The first sentence is Connect's. `leader_url`: where to send the request, None while nobody leads; `why`: a sentence on
-    why nobody leads, if that is known.
+    The first sentence is Connect's. `url`: of that worker, None while it is unknown; `why`: a sentence on that, if known.
     """
 
-    def __init__(self, leader_url: str | None = None, why: str | None = None) -> None:
-        text = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
-        if leader_url is not None:
-            text += f". This worker stands by; send the request to the leader, {leader_url}"
-        elif why is not None:
-            text += f". {why}"
+    def __init__(self, url: str | None = None, why: str | None = None) -> None:
+        self.url = url
+        if url is not None:
+            text = f"{CONFLICTING}. {self._sentence(url)}"
+        else:
+            text = UNKNOWN_LEADER + ("" if why is None else f" {why}")
         super().__init__(text)
+
+    def _sentence(self, url: str) -> str:
+        return f"The worker at {url} has to carry it out"
+
+
+class NotLeader(WrongWorker):
+    """This worker does not lead, and only the leader writes."""
+
+    def _sentence(self, url: str) -> str:
+        return f"This worker stands by; send the request to the leader, {url}"
+
+
+class NotAssigned(WrongWorker):
+    """Another worker runs the connector or task."""
+
+    def _sentence(self, url: str) -> str:
+        return f"Another worker runs it: {url}"
+
+
+class TooManyHops(Conflict):
+    """A request was forwarded twice and did not find its worker: the group changes in this moment."""
+
+    def __init__(self) -> None:
+        super().__init__(CONFLICTING)
 
 
 class WorkerUnreachable(ConnectError):
-    """A request for another worker got no answer. The first words are Connect's."""
+    """A request for another worker got no answer. The first words are Connect's.
 
-    def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"IO Error trying to forward REST request: the worker at {url} {why}")
+    `sent`: whether that worker may have got the request, so that it is unknown what it did.
+    """
+
+    def __init__(self, url: str, why: str, *, sent: bool) -> None:
+        self.sent = sent
+        unknown = ". It is unknown whether it has carried out the request" if sent else ""
+        super().__init__(f"IO Error trying to forward REST request: the worker at {url} {why}{unknown}")
 
 
 class StaleConfiguration(Conflict):
@@ -195,9 +228,7 @@ class TaskWithoutOwner(Conflict):
     """The task existed earlier: before a stop, or with a larger tasks.max."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
-        )
+        super().__init__(UNKNOWN_LEADER)
 
 
 class BodyTooLarge(ConnectError):

@@ -24,9 +24,9 @@ from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
 
 class GroupBacking:
-    """See the module, and backing.Backing. Other members of the group get `url`."""
+    """See the module, and backing.Backing. Other members of the group get `url` and `worker_id`."""
 
-    def __init__(self, config: WorkerConfig, url: str) -> None:
+    def __init__(self, config: WorkerConfig, url: str, worker_id: str) -> None:
         self._config = config
         self._changed: Callable[[], None] = lambda: None
         self.membership = Membership.of(
@@ -38,6 +38,8 @@ class GroupBacking:
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             exactly_once=config.exactly_once,
+            rebalance_delay_ms=config.rebalance_delay_ms,
+            worker_id=worker_id,
             on_change=lambda _: self._changed(),
         )
         full_s = config.session_timeout_ms / 1000 - MARGIN_SECONDS

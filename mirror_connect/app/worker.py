@@ -21,6 +21,7 @@ from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
+from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.measured_worker import measured_worker
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
@@ -53,7 +54,7 @@ class Worker:
     """See the module. `worker_id` names it in statuses.
 
     `spark` runs its tasks. `flow`: the name in log lines, in a process with several workers. `standalone`: see Herder.
-    `metrics`: of this worker in its process (ProcessMetrics), where they stay if it starts again.
+    `metrics`: of this worker in its process (ProcessMetrics), where they stay if it starts again. `link`: see Herder.
     The end has three steps, which the process calls for all its workers: `end_tasks`, `leave`, `close`.
     """
 
@@ -67,6 +68,7 @@ class Worker:
         flow: str = "",
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
+        link: WorkersLink | None = None,
     ) -> None:
         metrics = metrics or WorkerMetrics()
         self._config = config
@@ -77,7 +79,8 @@ class Worker:
         self._until = 0.0
         self._backing = backing
         self._membership = backing.membership
-        self.configs: Final = ConfigStore(backing.configs)
+        link = link or WorkersLink()
+        self.configs: Final = ConfigStore(backing.configs, inter_worker=link.inter_worker)
         self._statuses = StatusStore(backing.statuses)
         targets = TargetChooser(config)
         program = DEDICATED if flow else CONNECT
@@ -118,6 +121,7 @@ class Worker:
             planner=Planner(targets, specs.offsets_of, config.offset_topic),
             fence_tasks=None if backing.exactly_once is Support.NONE else fencing.fence,
             transactional_id=backing.transactional_id,
+            link=link,
         )
         backing.listen(self.herder.membership_changed)
 

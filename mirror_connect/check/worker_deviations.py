@@ -115,15 +115,22 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "reconnect.backoff.max.ms", "request.timeout.ms", "retry.backoff.ms", "retry.backoff.max.ms",
         "socket.connection.setup.timeout.ms",
     ),
-    accepted(
-        "connect.protocol", "scheduled.rebalance.max.delay.ms", "worker.sync.timeout.ms",
-        "worker.unsync.backoff.ms",
-        note="of Connect's group protocol, which is not spoken here",
+    ours(
+        "scheduled.rebalance.max.delay.ms",
+        note=
+            "0 by default, where Connect has 300000: other workers take over at once what a lost one ran. A worker that "
+            "comes back in time gets its own again at once, where Connect lets it wait for the end",
+        differs=never,
     ),
     accepted(
-        "inter.worker.key.generation.algorithm", "inter.worker.key.size", "inter.worker.key.ttl.ms",
-        "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
-        note="workers send each other no requests",
+        "connect.protocol", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
+        note="of Connect's group protocol, which is not spoken here",
+    ),
+    yes("inter.worker.key.ttl.ms", note="the leader looks at it every second, and after a takeover"),
+    yes(
+        "inter.worker.key.generation.algorithm", "inter.worker.key.size", "inter.worker.signature.algorithm",
+        "inter.worker.verification.algorithms",
+        note="HMAC with MD5, SHA-1, SHA-2 and SHA-3; a key has 40 bits at least",
     ),
     ours(
         "plugin.path",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ from mirror_connect.app.herder.interfaces import (
 )
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
+from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
@@ -253,6 +255,7 @@ class FakeWorker:
         worker_id: str = WORKER_ID,
         worker_client: WorkerClient | None = None,
         rules: ConfigRules | None = None,
+        link: WorkersLink | None = None,
         leader: LeaderClient | None = None,
     ) -> None:
         self.worker_id = worker_id
@@ -261,7 +264,8 @@ class FakeWorker:
         self.fenced: list[tuple[str, tuple[int, ...]]] = []
         self.transactions: list[str] = []
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
-        self.configs = ConfigStore(FakeTopicLog(self.config_topic))
+        self.link = link or WorkersLink()
+        self.configs = ConfigStore(FakeTopicLog(self.config_topic), inter_worker=self.link.inter_worker)
         self.statuses = StatusStore(FakeTopicLog(self.status_topic))
         self.offset_topic = FakeTopic()
         self.offsets = OffsetStore(FakeTopicLog(self.offset_topic), in_transaction=self._in_transaction)
@@ -288,6 +292,7 @@ class FakeWorker:
             rules=rules,
             fence_tasks=self._fence,
             transactional_id=lambda task: f"group-{task}",
+            link=self.link,
         )
 
     @contextlib.asynccontextmanager
@@ -368,16 +373,18 @@ async def serving(
 
 
 @contextlib.asynccontextmanager
-async def served(application: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
-    """An application on a real socket, and a client of it."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = server_settings(application)
+async def served(
+    application: ASGIApp, listener: socket.socket | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    """An application on a real socket, and a client of it. `tls`: it speaks https."""
+    listener = listener or socket.create_server(("127.0.0.1", 0))
+    config = server_settings(application, tls)
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     # Without its main loop, which looks at its own end ten times a second only.
     await server.startup(sockets=[listener])
     try:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as client:
             yield client
     finally:

@@ -14,7 +14,13 @@ from typing import Any, Final, Literal
 from mirror_connect.app.config.config_providers import Resolved, Resolver
 from mirror_connect.app.config.cross_origins import CrossOrigins
 from mirror_connect.app.config.exposed_providers import exposed_providers_line
-from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
+from mirror_connect.app.config.listener_tls import (
+    ADMIN_PREFIX,
+    LISTENER_TLS_KEYS,
+    MAIN_PREFIX,
+    client_context,
+    listener_context,
+)
 from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.app.config.metrics_settings import MetricsSettings, metrics_settings
 from mirror_connect.app.config.response_headers import HeaderRule, header_rules
@@ -103,6 +109,10 @@ class CommonConfig:
     def worker_id(self, bound_ports: Sequence[int] = ()) -> str:
         """`host:port` of the advertised address, the worker's name in statuses."""
         return worker_id(self.advertised_url(bound_ports))
+
+    def client_tls(self) -> ssl.SSLContext:
+        """For requests to https listeners of other workers. Reads key stores; ConfigError."""
+        return client_context(self.resolved.values)
 
     def own_client(self) -> dict[str, str]:
         """Java client properties for the clients of the internal topics and the group: top-level settings only.

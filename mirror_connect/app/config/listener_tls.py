@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from mirror_connect.connectors.config.security_settings import TLS_KEYS
-from mirror_connect.connectors.config.table import LOW, STRING, ConfigTable, Key, RefusedConfig
+from mirror_connect.connectors.config.table import LOW, STRING, ConfigTable, Key, RefusedConfig, Settings
 from mirror_connect.connectors.config.validators import one_of
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.tls import ClientAuth, TlsSettings
@@ -32,13 +32,37 @@ LISTENER_TLS_KEYS: Final = TLS_KEYS + ConfigTable(CLIENT_AUTH_KEY)
 
 def listener_context(values: Mapping[str, str], prefix: str) -> ssl.SSLContext:
     """The context of a worker's https listeners. ConfigError names the setting as in the file."""
+    return _made(
+        values, prefix, lambda tls, settings: tls.server_context(cast(ClientAuth, settings.text("ssl.client.auth")))
+    )
+
+
+def client_context(values: Mapping[str, str]) -> ssl.SSLContext:
+    """The context for requests to the https listeners of other workers. ConfigError names the setting as in the file.
+
+    Connect's RestClient takes the settings of its own https listeners, too. It shows the certificate of its key store.
+    """
+    return _made(values, MAIN_PREFIX, _client_context)
+
+
+def _client_context(tls: TlsSettings, _: Settings) -> ssl.SSLContext:
+    context = tls.context()
+    if tls.trusted is None and tls.pair is not None:
+        # As Jetty does without a trust store: all workers may have one key store.
+        context.load_verify_locations(cadata=tls.pair.chain)
+    return context
+
+
+def _made(
+    values: Mapping[str, str], prefix: str, make: Callable[[TlsSettings, Settings], ssl.SSLContext]
+) -> ssl.SSLContext:
     given = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
     options = given or {name: value for name, value in values.items() if name in LISTENER_TLS_KEYS}
     # With neither, the names that the sample file has.
     prefix = "" if options and not given else prefix
     try:
         settings = LISTENER_TLS_KEYS.parse_all(options)
-        return TlsSettings.of(settings).server_context(cast(ClientAuth, settings.text("ssl.client.auth")))
+        return make(TlsSettings.of(settings), settings)
     except ConfigError as error:
         text = re.sub(r"(?<![\w./-])ssl\.(?=[a-z])", f"{prefix}ssl.", str(error))
         raise RefusedConfig(prefix + error.name, text) from None

@@ -21,6 +21,7 @@ from mirror_connect.app.config.common_config import (
 )
 from mirror_connect.app.config.config_providers import Resolved, Resolver, resolve_own
 from mirror_connect.app.config.exactly_once import SUPPORT, Support
+from mirror_connect.app.config.inter_worker import InterWorker
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.config.worker_keys import WORKER_KEYS, likely_storage_name
 from mirror_connect.connectors.config.table import Settings
@@ -54,11 +55,8 @@ class WorkerConfig(CommonConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
-<<<<<<< HEAD
     inter_worker: InterWorker
     rebalance_delay_ms: int = 0
-=======
->>>>>>> 928753b (Run on each worker what the group assigns to it)
     exactly_once: Support = Support.DISABLED
 
     @property
@@ -125,7 +123,9 @@ def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> Worke
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
+        rebalance_delay_ms=settings.integer("scheduled.rebalance.max.delay.ms"),
         exactly_once=Support(settings.text(SUPPORT).lower()),
+        inter_worker=InterWorker.of(settings),
     )
     if warnings:
         for name in storage_fixed(resolved.values):

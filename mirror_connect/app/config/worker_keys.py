@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mirror_connect.app.config.cross_origins import valid_origins
+from mirror_connect.app.config.inter_worker import INTER_WORKER_KEYS
 from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
 from mirror_connect.app.config.response_headers import valid_header_rules
 from mirror_connect.app.config.rest_extension import known_extensions
@@ -88,7 +89,9 @@ _OWN_KEYS: Final = ConfigTable(
         "A worker silent for so long is out of the group; also its tasks' lease."),
     Key("heartbeat.interval.ms", INT, 3000, HIGH, "How often a worker says that it is alive."),
     Key("rebalance.timeout.ms", INT, 60000, HIGH, "Longest time for the workers to join after a change."),
-    Key("scheduled.rebalance.max.delay.ms", INT, 300000, LOW, _JAVA, validator=between(0, _INT_MAX)),
+    Key("scheduled.rebalance.max.delay.ms", INT, 0, LOW,
+        "How long what a lost worker ran waits for it, before other workers take it over.",
+        validator=between(0, _INT_MAX)),
     Key("connect.protocol", STRING, "sessioned", LOW, _JAVA, validator=one_of("eager", "compatible", "sessioned")),
     Key("worker.sync.timeout.ms", INT, 3000, MEDIUM, _JAVA),
     Key("worker.unsync.backoff.ms", INT, 300000, MEDIUM, _JAVA),
@@ -202,8 +205,7 @@ _NETWORK_KEYS: Final = ConfigTable(
     CLIENT_AUTH_KEY,
     *(Key(name, STRING, None, LOW, _JAVA) for name in (
         "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
-        "metric.names.formats", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
-        "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
+        "metric.names.formats",
         "key.converter.plugin.version", "value.converter.plugin.version", "header.converter.plugin.version",
     )),
 )
@@ -213,6 +215,7 @@ WORKER_KEYS: Final = (
     _OWN_KEYS
     + _REST_KEYS
     + METRICS_KEYS
+    + INTER_WORKER_KEYS
     + _SPARK_KEYS
     + _NETWORK_KEYS
     + ConfigTable(SECURITY_PROTOCOL_KEY)

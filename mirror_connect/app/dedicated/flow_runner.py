@@ -23,7 +23,9 @@ from mirror_connect.app.dedicated.stored_configs import (
 from mirror_connect.app.errors import ConnectError, ConnectorNotFound, NotLeader, StartupError, first_cause
 from mirror_connect.app.exposition.measured import MeasuredWorker
 from mirror_connect.app.group_backing import GroupBacking
+from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
+from mirror_connect.app.rest_client import RestClient
 from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -46,7 +48,7 @@ class FlowRunner:
     """See the module. `settled` is called when the flow is up, and when it could not start: see `up` and `problem`.
 
     `worker_id` names this node in statuses; other nodes get `url`. `path`: of the file, for messages. `metrics`: of
-    all its starts.
+    all its starts. `client`: for other nodes, if they have the internal REST.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class FlowRunner:
         url: str,
         path: str,
         metrics: WorkerMetrics,
+        client: RestClient | None = None,
     ) -> None:
         self.flow: Final = flow
         self.worker: Worker | None = None
@@ -72,6 +75,7 @@ class FlowRunner:
         self._settled = settled
         self._worker_id = worker_id
         self._url = url
+        self._client = client
         self._path = path
         self.metrics: Final = metrics
         self._changed = asyncio.Event()
@@ -149,9 +153,15 @@ class FlowRunner:
                 await asyncio.sleep(RETRY_S)
 
     def _new_worker(self) -> Worker:
-        backing = GroupBacking(self._config, self._url)
+        backing = GroupBacking(self._config, self._url, self._worker_id)
         return Worker(
-            self._config, self._spark, backing, worker_id=self._worker_id, flow=self.flow.name, metrics=self.metrics
+            self._config,
+            self._spark,
+            backing,
+            worker_id=self._worker_id,
+            flow=self.flow.name,
+            metrics=self.metrics,
+            link=WorkersLink(self._url, self._config.inter_worker, self._client),
         )
 
     def _tell_of(self, cause: Exception) -> None:

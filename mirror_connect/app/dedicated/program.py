@@ -29,6 +29,7 @@ from mirror_connect.app.rest.application import (
     create_metrics_of_flows,
     with_headers,
 )
+from mirror_connect.app.rest_client import RestClient
 from mirror_connect.app.rest_listeners import RestListeners
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -59,6 +60,7 @@ class DedicatedMirrorMaker:
         listeners = RestListeners(process_config) if config.internal_rest else None
         self._process = Process(process_config.spark, forget_all_but, launched, process_config.metrics)
         self._settled = asyncio.Event()
+        self._client = None if listeners is None else RestClient(process_config.client_tls)
         self.flows = [self._runner(flow, configs[flow.name], config.path, listeners) for flow in config.flows]
         for runner in self.flows:
             self._process.add(runner)
@@ -92,6 +94,7 @@ class DedicatedMirrorMaker:
             url=url,
             path=path,
             metrics=self._process.metrics.of_flow(flow.name),
+            client=self._client,
         )
 
     def stop(self) -> None:

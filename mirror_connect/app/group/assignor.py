@@ -11,7 +11,6 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from mirror_connect.connectors.task_protocol import TaskId
@@ -118,13 +117,14 @@ def _shares(
     # What two members claim belongs to neither: both end it, and then somebody gets it.
     kept = {name: {each for each in claims[name] if claimants[each] == 1 and each in asked} for name in members}
     families = {name: Counter(map(family, kept[name])) for name in members}
-    quotas = _quotas(len(wanted), {name: len(kept[name]) for name in members})
+    free = {each: None for each in wanted if not claimants[each]}
+    had = {name: sorted(free.keys() & back.get(name, ())) for name in members}
+    quotas = _quotas(len(wanted), {name: len(kept[name]) + len(had[name]) for name in members})
     if balance:
         for name in members:
             for gone in _least_spread(kept[name], len(kept[name]) - quotas[name], family):
                 kept[name].remove(gone)
                 families[name][family(gone)] -= 1
-    free = {each: None for each in wanted if not claimants[each]}
 
     def give(name: str, item: T) -> None:
         kept[name].add(item)
@@ -132,9 +132,9 @@ def _shares(
         del free[item]
 
     for name in members:
-        had = (each for each in sorted(back.get(name, ())) if each in free)
-        for item in list(islice(had, max(0, quotas[name] - len(kept[name])))):
-            give(name, item)
+        for item in had[name]:
+            if item in free and len(kept[name]) < quotas[name]:
+                give(name, item)
     for item in [each for each in free if each not in held]:
         # There is room: the quotas add up to all that is wanted.
         room = [name for name in members if len(kept[name]) < quotas[name]]

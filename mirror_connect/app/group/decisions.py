@@ -64,7 +64,8 @@ def decide(
             asked,
             held=union(each.share for each in held),
             back=back,
-            for_connectors=None if members[leader].url else leader,
+            # Who runs a connector sends its task configs to the leader.
+            for_connectors=None if members[leader].url.startswith("http") else leader,
             balance=not any(each.share for each in held),
         )
     offset = before.offset if wanted is None else wanted.offset

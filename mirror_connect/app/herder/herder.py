@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.config.exactly_once import Support
@@ -34,12 +34,14 @@ from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
 from mirror_connect.app.herder.plans import Planner, Plans
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
+from mirror_connect.app.herder.session_key_rotation import SessionKeyRotation
 from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf, Transactions
 from mirror_connect.app.herder.starts import AwaitedStarts, NoStarts
 from mirror_connect.app.herder.status_book import StatusBook
 from mirror_connect.app.herder.task_config_writes import TaskConfigWrites
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import Health, ServerInfo
+from mirror_connect.app.herder.worker_client import SignedClient, WorkersLink
 from mirror_connect.app.herder.worker_requests import StandaloneRequests, WorkerRequests
 from mirror_connect.app.herder.zombie_fencing import FenceTasks, ZombieFencing
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
@@ -59,8 +61,9 @@ class Herder:
     """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics.
 
     `standalone`: a few answers are those of Connect's standalone mode. `metrics`: what the supervisor's tasks tell.
-    `worker_client`: reaches the other workers of the group.
+    `worker_client`: reaches the other workers of the group; None: over `link`.
     `fence_tasks`, `transactional_id`: of tasks with transactions; None if there are none.
+    `link`: how workers of the group ask each other.
     `leader`: the way to another worker that leads.
     """
 
@@ -78,16 +81,19 @@ class Herder:
         topic_tracking: TopicTracking | None = None,
         rules: ConfigRules | None = None,
         log_levels: LogLevels | None = None,
-        signature_algorithms: Sequence[str] = ("HmacSHA256",),
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
         planner: Planner | None = None,
         worker_client: WorkerClient | None = None,
         fence_tasks: FenceTasks | None = None,
         transactional_id: Callable[[TaskId], str] = lambda _: "",
+        link: WorkersLink | None = None,
         leader: LeaderClient | None = None,
     ) -> None:
-        metrics = metrics or WorkerMetrics()
+        metrics, link = metrics or WorkerMetrics(), link or WorkersLink()
+        self.worker_client: Final = SignedClient(link, configs, membership, worker_id)
+        if worker_client is None and self.worker_client.available:
+            worker_client = self.worker_client
         self._stored_configs = configs
         self._membership = membership
         rules, tracking = rules or ConfigRules(), topic_tracking or TopicTracking()
@@ -190,10 +196,9 @@ class Herder:
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
         self.worker_requests: Final = (
-            StandaloneRequests()
-            if standalone
-            else WorkerRequests(configs, self.leadership, membership, signature_algorithms)
+            StandaloneRequests() if standalone else WorkerRequests(configs, self.leadership, link)
         )
+        self._key_rotation = SessionKeyRotation(configs, self.leadership)
 
     # --- for the worker ---------------------------------------------------------------------------------------------
 
@@ -208,6 +213,7 @@ class Herder:
         self.leadership.start()
         self.links.others.start()
         self._link_watch.start()
+        self._key_rotation.start()
 
     def membership_changed(self, _: object = None) -> None:
         """Call this whenever the worker's group assignment changes."""
@@ -227,6 +233,7 @@ class Herder:
         self.links.others.stop()
         if self.fencing is not None:
             await self.fencing.stop()
+        self._key_rotation.stop()
         await self.leadership.end()
         await self._assignments.end()
         await self._reconciler.stop_connectors()

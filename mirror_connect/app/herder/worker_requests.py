@@ -1,35 +1,37 @@
-"""Requests that Kafka Connect's workers send each other, signed by the session key in the config topic.
+"""Requests of other workers of the group, signed with the session key in the config topic: checked, then carried out.
 
-Our workers send none of them and execute none. The endpoints check the signature and answer like Connect.
+A connector that runs on another worker than the leader hands its task configs to the leader, which writes them. Java workers
+are never in a group of ours. What is signed as theirs, without the signature of our own, is refused.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, NoReturn
 
-from mirror_connect.app.errors import BadRequest, Forbidden, NoSessionKey, NotInStandaloneMode, NotLeader
-from mirror_connect.app.herder.interfaces import Membership
+from mirror_connect.app.errors import (
+    BadRequest,
+    ConnectorNotFound,
+    Forbidden,
+    NotInStandaloneMode,
+)
 from mirror_connect.app.herder.leadership import Leadership
+from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.herder.request_signatures import (
+    WORKER_SIGNATURE,
+    Verified,
+    WorkerSignatures,
+    check_body_signature,
+)
+from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.storage.config_records import SessionKey
+from mirror_connect.app.storage.config_view import Change, SessionKeyChanged
 from mirror_connect.app.storage.configs import ConfigStore
 
-# Java's names of the algorithms that Java and Python have.
-_DIGESTS: Final = MappingProxyType(
-    {
-        "HmacMD5": "md5",
-        "HmacSHA1": "sha1",
-        "HmacSHA224": "sha224",
-        "HmacSHA256": "sha256",
-        "HmacSHA384": "sha384",
-        "HmacSHA512": "sha512",
-    }
-)
+# A key that the leader has replaced still signs what is on its way.
+FORMER_KEY_S: Final = 60.0
 
 
 class Asked(StrEnum):
@@ -42,51 +44,77 @@ class Asked(StrEnum):
 class StandaloneRequests:
     """In standalone mode: nobody is asked for a signature, as in Connect."""
 
-    async def refuse(self, what: Asked, body: bytes, algorithm: str | None, signature: str | None) -> NoReturn:
+    async def refuse(self, what: Asked) -> None:
         """Always raises NotInStandaloneMode."""
-        del body, algorithm, signature
         raise NotInStandaloneMode(what)
 
 
 class WorkerRequests:
-    """See the module; `allowed`: the algorithms of signatures that this worker accepts, by Java's names."""
+    """See the module."""
 
     def __init__(
-        self, configs: ConfigStore, leadership: Leadership, membership: Membership, allowed: Sequence[str]
+        self,
+        configs: ConfigStore,
+        leadership: Leadership,
+        link: WorkersLink,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._configs = configs
         self._leadership = leadership
-        self._membership = membership
-        self._allowed = allowed
+        self._link = link
+        self._clock = clock
+        self._allowed = link.inter_worker.verification_algorithms
+        self._signatures = WorkerSignatures(self._allowed, clock)
+        self._present: SessionKey | None = None
+        self._former: tuple[SessionKey, float] | None = None
+        configs.add_listener(self._changed)
 
-    async def refuse(self, what: Asked, body: bytes, algorithm: str | None, signature: str | None) -> NoReturn:
-        """Always raises. Only a caller with a valid signature gets the leader's address."""
+    async def refuse(self, what: Asked) -> None:
+        """For a standalone worker; here nothing is refused without a look at its signature."""
         del what
         await self._leadership.until_ready()
-        key = self._configs.snapshot().session_key
-        check_signature(body, algorithm, signature, allowed=self._allowed, key=key)
-        raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
 
+    def verified(self, method: str, target: bytes, header: str) -> Verified:
+        """Checks the signature of our own; the body is still to be checked. BadRequest, Forbidden, NoSessionKey."""
+        return self._signatures.check(header, method, self._link.url, target, self._keys())
 
-def check_signature(
-    body: bytes, algorithm: str | None, signature: str | None, *, allowed: Sequence[str], key: SessionKey | None
-) -> None:
-    """Raises BadRequest, Forbidden or NoSessionKey, with Connect's order and texts; `signature` is base64."""
-    if algorithm is None or signature is None:
-        raise BadRequest("Internal request missing required signature")
-    if algorithm not in _DIGESTS:
-        raise BadRequest(f"Algorithm {algorithm} not available")
-    try:
-        given = base64.b64decode(signature, validate=True)
-    except (binascii.Error, ValueError):
-        raise BadRequest("The signature of the internal request is not valid base64") from None
-    if algorithm not in allowed:
-        raise BadRequest(
-            f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. This worker is "
-            f"currently configured to use: [{', '.join(allowed)}]. Check that all workers' configuration files permit the "
-            "same set of signature algorithms, and correct any misconfigured worker and restart it."
+    def check_connects(self, body: bytes, algorithm: str | None, signature: str | None) -> None:
+        """Connect's check of a body. BadRequest, Forbidden, NoSessionKey."""
+        check_body_signature(body, algorithm, signature, allowed=self._allowed, keys=self._keys())
+
+    def refuse_connects(self) -> NoReturn:
+        """Of a valid request that is signed as a Java worker's."""
+        raise Forbidden(
+            f"Internal request without {WORKER_SIGNATURE}: no worker of this group sends it, as they sign time and path, too"
         )
-    if key is None:
-        raise NoSessionKey
-    if not hmac.compare_digest(given, hmac.digest(key.key, body, _DIGESTS[algorithm])):
-        raise Forbidden("Internal request contained invalid signature.")
+
+    async def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]], sender: str) -> None:
+        """Writes the task configs of a connector that another worker runs; only the leader does."""
+        async with self._leadership.writing() as snapshot:
+            if not snapshot.contains(name):
+                raise ConnectorNotFound(name)
+            if configs and snapshot.target_states.get(name) == TargetState.STOPPED:
+                raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
+            self._check_sender(name, sender)
+            await self._configs.put_task_configs(name, configs)
+
+    def _check_sender(self, name: str, sender: str) -> None:
+        """Who ran the connector before must not undo what its present worker has written."""
+
+    def _keys(self) -> list[SessionKey]:
+        self._follow()
+        keys = [] if self._present is None else [self._present]
+        if self._former is not None and self._clock() < self._former[1]:
+            keys.append(self._former[0])
+        return keys
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change, SessionKeyChanged):
+            self._follow()
+
+    def _follow(self) -> None:
+        key = self._configs.snapshot().session_key
+        if key != self._present:
+            if self._present is not None:
+                self._former = (self._present, self._clock() + FORMER_KEY_S)
+            self._present = key

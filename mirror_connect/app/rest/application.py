@@ -8,7 +8,7 @@ types, that can't be read at all is 400 before everything else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from mirror_connect.app.config.cross_origins import CrossOrigins
 from mirror_connect.app.config.response_headers import HeaderRule
-from mirror_connect.app.errors import ConnectError, ReadOnly, Unauthorized
+from mirror_connect.app.errors import ConnectError, ReadOnly, Unauthorized, WrongWorker
 from mirror_connect.app.exposition.exposition import Exposition
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
@@ -32,6 +32,7 @@ from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.docs import add_contract_route
 from mirror_connect.app.rest.foreign_pages import ForeignPages
+from mirror_connect.app.rest.forwarding import Forwarding
 from mirror_connect.app.rest.jetty_errors import bad_header
 from mirror_connect.app.rest.links import Links, add_link_routes
 from mirror_connect.app.rest.media_types import BadMediaType, accepted, negotiate
@@ -41,7 +42,7 @@ from mirror_connect.app.rest.pages import add_page_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
 from mirror_connect.app.rest.server import add_server_routes
 from mirror_connect.app.rest.uris import UriGate, whole_names
-from mirror_connect.app.rest.worker_requests import SIGNED_PATHS, add_worker_routes, is_signed
+from mirror_connect.app.rest.worker_requests import SIGNED_PATHS, add_worker_routes, is_forwarded, is_signed
 from mirror_connect.app.version import API_VERSION
 
 log = logging.getLogger(__name__)
@@ -133,7 +134,13 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     async def authenticate(request: Request) -> None:
         await _authenticate(authenticators, request)
 
-    application = _without_routes(authenticators, left_out, refuses_writes=surface.refuses_writes)
+    application = _without_routes(
+        authenticators,
+        left_out,
+        refuses_writes=surface.refuses_writes,
+        of_a_worker=lambda request: is_forwarded(herder, request),
+    )
+    _forward(application, herder)
     add_server_routes(application, herder)
     add_connector_routes(application, herder)
     add_offset_routes(application, herder)
@@ -155,14 +162,37 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     return application
 
 
+def _forward(application: FastAPI, herder: Herder) -> None:
+    forwarding = Forwarding(herder)
+
+    @application.exception_handler(WrongWorker)
+    async def forward(request: Request, error: WrongWorker) -> Response:
+        try:
+            if is_signed(request):
+                # The sender signed it for this worker, and sends it again to the leader.
+                raise error
+            return await forwarding.answer(request, error)
+        except Unauthorized as refused:
+            return _refusal(refused)
+        except ConnectError as failed:
+            return _error(failed.status, str(failed))
+
+
 def _changes_nothing(route: BaseRoute) -> bool:
     return isinstance(route, Route) and ((route.methods or set()) <= _READING or route.path in SIGNED_PATHS)
 
 
 def _without_routes(
-    authenticators: Sequence[Authenticator], left_out: Sequence[BaseRoute] = (), *, refuses_writes: bool = False
+    authenticators: Sequence[Authenticator],
+    left_out: Sequence[BaseRoute] = (),
+    *,
+    refuses_writes: bool = False,
+    of_a_worker: Callable[[Request], bool] = lambda _: False,
 ) -> FastAPI:
-    """`left_out`: routes that are not served, as a file configures the connectors; an error says so."""
+    """`left_out`: routes that are not served, as a file configures the connectors; an error says so.
+
+    `of_a_worker`: whether another worker of the group forwards a request, so that `refuses_writes` does not hold.
+    """
 
     async def authenticate(request: Request) -> None:
         await _authenticate(authenticators, request)
@@ -170,6 +200,9 @@ def _without_routes(
     async def only_reads(request: Request) -> None:
         # Behind the credentials: nobody else need know what this worker allows.
         if refuses_writes and request.method not in _READING and request.scope["route"].path not in _CHANGE_NOTHING:
+            # A user asked a worker that takes changes, and this one leads or runs what is changed.
+            if of_a_worker(request):
+                return
             raise ReadOnly
 
     application = FastAPI(
@@ -186,8 +219,7 @@ def _without_routes(
     @application.exception_handler(ConnectError)
     async def render(_: Request, error: ConnectError) -> Response:
         if isinstance(error, Unauthorized):
-            # Only the sentence, without a challenge, as in Connect: browsers must not show a login prompt.
-            return Response(str(error), status_code=401, media_type="application/json")
+            return _refusal(error)
         return _error(error.status, str(error))
 
     @application.exception_handler(HTTPException)
@@ -236,6 +268,11 @@ async def _authenticate(authenticators: Sequence[Authenticator], request: Reques
         return
     for authenticator in authenticators:
         authenticator.check(request.headers.get("authorization"))
+
+
+def _refusal(error: Unauthorized) -> Response:
+    # Only the sentence, without a challenge, as in Connect: browsers must not show a login prompt.
+    return Response(str(error), status_code=401, media_type="application/json")
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -27,6 +27,11 @@ SMALL_BODY: Final = 64 << 10
 _PARSING: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
 
+# In a request's scope: its body for forwarding.py; what checks the body of a request that another worker signed.
+BODY: Final = "mirror_connect.body"
+VERIFIED: Final = "mirror_connect.verified"
+
+
 class NumberText(str):
     """A JSON number as it was written."""
 
@@ -40,7 +45,11 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
         body += chunk
         if len(body) > limit:
             raise BodyTooLarge(limit)
-    return bytes(body)
+    whole = bytes(body)
+    if (verified := request.scope.get(VERIFIED)) is not None:
+        await asyncio.to_thread(verified.check_body, whole)
+    request.scope[BODY] = whole
+    return whole
 
 
 async def parsed(body: bytes) -> Any:

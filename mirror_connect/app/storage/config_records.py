@@ -6,7 +6,6 @@ This module only converts bytes and values. app/storage/config_view.py knows wha
 from __future__ import annotations
 
 import base64
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -41,11 +40,6 @@ class SessionKey:
     key: bytes = field(repr=False)
     algorithm: str
     created: int
-
-    @classmethod
-    def new(cls, created: int) -> SessionKey:
-        """A fresh key of the kind that Kafka's workers generate by default."""
-        return cls(secrets.token_bytes(32), "HmacSHA256", created)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
+from mirror_connect.app.config.inter_worker import InterWorker
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import Entry, RestartRequest, SessionKey
 from mirror_connect.app.storage.config_view import Change, ConfigSnapshot, ConfigView, Skipped
@@ -23,15 +23,16 @@ log = logging.getLogger(__name__)
 
 Listener = Callable[[Change], None]
 
-KEY_LIFETIME_MS: Final = 3_600_000
-
 
 class ConfigStore:
     """The config topic as the herder uses it. All writes raise ClusterUnreachable or NotAuthorized."""
 
-    def __init__(self, topic_log: TopicLog, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, topic_log: TopicLog, clock: Callable[[], float] = time.time, inter_worker: InterWorker | None = None
+    ) -> None:
         self._log = topic_log
         self._clock = clock
+        self._inter_worker = inter_worker or InterWorker()
         self._view = ConfigView()
         self._listeners: list[Listener] = []
         self._following = False
@@ -114,18 +115,22 @@ class ConfigStore:
             await self._log.append_as_member(*records.logger_entry(namespace, level))
             await self._log.read_to_end()
 
-    async def put_session_key(self, lifetime_ms: int = KEY_LIFETIME_MS) -> bool:
-        """Writes a new session key if there is none or it is older than `lifetime_ms`; returns whether it did.
+    @property
+    def lacks_session_key(self) -> bool:
+        """Whether the leader has to write a session key: there is none, or it is too old or of another kind."""
+        key = self.snapshot().session_key
+        return key is None or self._inter_worker.replaces(key.key, key.algorithm, key.created, self._now_ms())
 
-        The leader calls it when it takes over. We need no such key, but Java workers that read or take over the topics
-        expect one.
-        """
-        now = int(self._clock() * 1000)
-        present = self.snapshot().session_key
-        if present is not None and now < present.created + lifetime_ms:
+    async def put_session_key(self) -> bool:
+        """Writes a new session key if there has to be one; returns whether it did. The leader signs and calls it."""
+        if not self.lacks_session_key:
             return False
-        await self._write([records.session_key_entry(SessionKey.new(now))])
+        key = SessionKey(self._inter_worker.new_key(), self._inter_worker.generation_algorithm, self._now_ms())
+        await self._write([records.session_key_entry(key)])
         return True
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
 
     async def _write(self, entries: Sequence[Entry]) -> None:
         async with self._writing:

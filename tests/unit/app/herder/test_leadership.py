@@ -71,9 +71,9 @@ async def test_a_write_that_finds_no_leader_says_that_the_cluster_is_away(monkey
         with pytest.raises(NotLeader) as caught:
             await worker.herder.configs.stop("a")
     assert str(caught.value) == (
-        "Cannot complete request because of a conflicting operation (e.g. worker rebalance). This worker has had no "
-        "contact with its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection refused. Repeat the request "
-        "when the cluster answers again"
+        "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway. This "
+        "worker has had no contact with its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection refused. "
+        "Repeat the request when the cluster answers again"
     )
     assert caught.value.status == 409
 

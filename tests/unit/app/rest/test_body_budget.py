@@ -13,7 +13,7 @@ import pytest
 from mirror_connect.app.rest import json_bodies
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.body_budget import BodyBudget
-from mirror_connect.app.rest.worker_requests import SIGNED_LIMIT
+from mirror_connect.app.rest.worker_requests import UNSIGNED_LIMIT
 from tests.fakes.connect_worker import FakeWorker, served, source_config
 
 TOTAL = 4 << 20
@@ -101,5 +101,5 @@ async def test_a_large_body_is_parsed_off_the_loop(client: httpx.AsyncClient, mo
 async def test_who_has_shown_no_signature_yet_may_send_little(client: httpx.AsyncClient) -> None:
     for method, path in (("POST", "/connectors/a/tasks"), ("PUT", "/connectors/a/fence")):
         headers = {"Content-Type": "application/json"}
-        answer = await client.request(method, path, content=b" " * (SIGNED_LIMIT + 1), headers=headers)
+        answer = await client.request(method, path, content=b" " * (UNSIGNED_LIMIT + 1), headers=headers)
         assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE

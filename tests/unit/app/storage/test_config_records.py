@@ -132,7 +132,7 @@ def test_a_flag_of_a_restart_counts_only_if_it_is_true(value: bytes | None, foun
 
 
 def test_a_session_key_is_read_back_and_not_shown() -> None:
-    key = records.SessionKey.new(created=7)
+    key = records.SessionKey(b"k" * 32, "HmacSHA256", 7)
     assert (len(key.key), records.session_key(records.session_key_entry(key)[1])) == (32, key)
     assert repr(key) == "SessionKey(algorithm='HmacSHA256', created=7)"
 

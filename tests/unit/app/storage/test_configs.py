@@ -84,8 +84,8 @@ async def test_session_key_is_written_when_there_is_none() -> None:
 
 async def test_expired_session_key_is_replaced() -> None:
     topic = FakeTopic()
-    topic.add(*records.session_key_entry(records.SessionKey.new(created=1_699_996_400_500)))
-    assert await (await started_store(topic)).put_session_key(lifetime_ms=3_600_000)
+    topic.add(*records.session_key_entry(records.SessionKey(b"k" * 32, "HmacSHA256", 1_699_996_400_500)))
+    assert await (await started_store(topic)).put_session_key()
 
 
 async def test_write_that_fails_tells_its_caller() -> None:

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mirror_connect.app.group.assignor import NOTHING, Share, work
+from mirror_connect.app.group.messages import (
+    Assignment,
+    GroupState,
+    Held,
+    Lost,
+    Metadata,
+    Worker,
+    assignment_from_bytes,
+    assignments_to_bytes,
+    metadata_from_bytes,
+    metadata_to_bytes,
+)
+from mirror_connect.connectors.task_protocol import TaskId
+
+SHARE = Share(frozenset({"orders"}), frozenset({TaskId("orders", 0), TaskId("orders", 3)}))
+STATE = GroupState(
+    7,
+    41,
+    (Worker("m-1", "http://a:1", "a:1", SHARE, {"orders": 40}),),
+    (Lost("b:1", SHARE, {"orders": -1}, 90.0),),
+    (Held("b:1", SHARE, 130.0),),
+)
+
+
+def test_metadata_comes_back_with_times_by_the_clock_of_its_reader() -> None:
+    said = Metadata("http://a:1", "a:1", offset=42, claims=SHARE, confirmed={"orders": 40}, seen=STATE)
+    there = metadata_from_bytes(metadata_to_bytes(said, 100.0), 1100.0)
+    assert (there.url, there.worker_id, there.offset, there.claims, there.confirmed) == (
+        "http://a:1",
+        "a:1",
+        42,
+        SHARE,
+        {"orders": 40},
+    )
+    assert there.seen.lost[0].lost_at == 1090.0
+    assert there.seen.held[0].until == 1130.0
+    assert there.seen.workers == STATE.workers
+
+
+def test_an_assignment_comes_back() -> None:
+    given = Assignment("m-1", "http://a:1", share=SHARE, state=STATE, moving=True)
+    there = assignments_to_bytes({"m-1": given}, 100.0)["m-1"]
+    assert assignment_from_bytes(there, 100.0) == given
+
+
+def test_a_member_of_version_1_finds_the_leader_however_much_there_is() -> None:
+    many = work({f"a-connector-with-a-long-name-{number}": 3 for number in range(1000)})
+    state = GroupState(1, 1, (Worker("m-1", "http://a:1", "a:1", many),))
+    given = Assignment("m-1", "http://a:1", share=many, state=state)
+    value = assignments_to_bytes({"m-1": given}, 0.0)["m-1"]
+    assert json.loads(value)["leader_url"] == "http://a:1"
+    assert len(value) < 40_000
+    assert assignment_from_bytes(value, 0.0) == given
+
+
+def test_a_leader_of_version_1_finds_the_url() -> None:
+    value = json.loads(metadata_to_bytes(Metadata("http://a:1", claims=SHARE), 0.0))
+    assert (value["url"], value["version"]) == ("http://a:1", 2)
+
+
+def test_what_version_1_says_is_understood() -> None:
+    assert metadata_from_bytes(b'{"version": 1, "url": "http://a:1"}', 0.0) == Metadata("http://a:1", version=1)
+    value = b'{"version": 1, "leader": "m-1", "leader_url": "http://a:1"}'
+    assert assignment_from_bytes(value, 0.0) == Assignment("m-1", "http://a:1", 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"[]", id="no_object"),
+        pytest.param(b'{"version": 2}', id="names_missing"),
+        pytest.param(b'{"version": 2, "packed": "AAAA"}', id="packed_badly"),
+        pytest.param(b"\xff", id="no_text"),
+    ],
+)
+def test_what_cannot_be_read_assigns_nothing_and_is_assigned_nothing(value: bytes) -> None:
+    assert metadata_from_bytes(value, 0.0).version == 1
+    assert assignment_from_bytes(value, 0.0).share == NOTHING
+    assert assignment_from_bytes(value, 0.0).leader_url is None
