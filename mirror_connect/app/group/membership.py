@@ -376,8 +376,12 @@ class Membership:
             # A leader of version 1 starts everything at once, whoever claims it.
             self._end_lease()
         self._take(assignment, joined.generation, leads=leads)
-        self._renew(sent, settled=True)
+        # Whoever is told of the assignment may go by it at once.
         self._steady = True
+        self._renew(sent, settled=True)
+        if self._work is not None and self._told[0] - self._claims(self._work.claims())[0]:
+            # What it claimed when it joined has ended since then. Nothing else would tell the group.
+            self.rejoin()
 
     def _metadata(self) -> bytes:
         now = self._clock()
