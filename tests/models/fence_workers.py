@@ -97,12 +97,16 @@ class Worker:
             group_id="g",
             session_timeout_ms=int(SESSION_S * 1000),
             heartbeat_interval_ms=int(HEARTBEAT_S * 1000),
+            rebalance_timeout_ms=int(machines.group.rebalance_s * 1000),
             on_change=self._changed,
             clock=process.time,
         )
         self.spark = SparkHost({}, new_application=lambda _: self, clock=process.time)
-        self.supervisor = Supervisor(self.spark, self._specs(), self.membership.leads_for, clock=process.time)
+        self.supervisor = Supervisor(self.spark, self._specs(), self._lease, clock=process.time)
         self.supervisor.listen(self.events)
+
+    def _lease(self) -> float:
+        return self.membership.leads_for()
 
     def _changed(self, assignment: GroupAssignment) -> None:
         # As Reconciler has it.

@@ -141,7 +141,7 @@ class WorkerLife(Generic[W]):
         processes = [] if incident.whom == "task" else [worker.process]
         processes += [] if incident.whom == "worker" or task is None else task.processes
         for process in processes:
-            _disturb(process, incident.kind, seconds, before=before)
+            disturb(process, incident.kind, seconds, before=before)
 
     # --- what must hold ---------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class WorkerLife(Generic[W]):
         return {task: partitions for task, partitions in waiting.items() if partitions}
 
 
-def _disturb(process: Process, kind: str, seconds: float, *, before: bool) -> None:
+def disturb(process: Process, kind: str, seconds: float, *, before: bool) -> None:
     """What happens to one process, if it is of that kind. `before`: before the request of a step is written."""
     match kind:
         case "pause" if before:

@@ -1,0 +1,215 @@
+"""No partition has two writers while workers share a connector's tasks, and nothing of it stands still.
+
+Schedules that hypothesis makes up, in simulated time. The membership with its assignor, the view of the config topic, the
+supervisor and the source tasks are the product's; the coordinator, brokers, network, Spark and time are a model.
+`MODEL_SEED` chooses the schedules, `MODEL_SCHEDULES` how many.
+
+The last tests put faults back, or take a protection away, and show that such schedules find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from mirror_connect.app.herder.interfaces import GroupAssignment
+from mirror_connect.app.herder.other_workers import GroupNews, group_news
+from mirror_connect.app.storage.partition_owners import PartitionOwners
+from mirror_connect.app.supervisor import other_workers
+from mirror_connect.app.supervisor.hand_over import HandOver
+from mirror_connect.app.supervisor.other_workers import OtherWorkers
+from mirror_connect.app.supervisor.partition_assignment import Landing
+from mirror_connect.app.supervisor.task_runs import TaskRuns
+from mirror_connect.connectors.partitions import TopicPartition
+from tests.models import sharing_workers
+from tests.models.landing_tasks import TASKS, simulated
+from tests.models.sharing_life import live
+from tests.models.watch import BrokenPromiseError
+from tests.models.worker_life import Incident, Schedule
+from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, few_looks_and_no_log, look_for_a_fault
+
+FAULTS_SCHEDULES = 1_000
+
+
+@dataclass(frozen=True)
+class Trouble(Incidents):
+    kinds: tuple[str, ...] = (
+        *("move",) * 5,
+        "config",
+        "late",
+        "late",
+        "late",
+        "pause",
+        "pause",
+        "cut",
+        "cut",
+        "deaf",
+        "kill",
+        "epoch",
+        "restart",
+        "spark",
+        "end",
+        "end",
+        "leave",
+    )
+    whom: tuple[str, ...] = ("machine", "machine", "leader", "worker", "task", "task")
+    at: tuple[str, ...] = ("now", "now", "now", "before batch", "behind batch", "behind report", "behind epoch")
+    seconds: tuple[float, ...] = (1.5, 4.0, 11.0, 14.0, 28.0)
+    waits: tuple[float, ...] = (0.0, 0.0, 0.3, 1.0, 2.5, 6.0, 14.0)
+    tasks: tuple[int, ...] = tuple(range(len(TASKS)))
+    numbers: tuple[int, ...] = tuple(range(9))
+    most: int = 7
+
+
+@pytest.fixture(autouse=True)
+def _few_looks_and_no_log() -> Iterator[None]:
+    with few_looks_and_no_log(), simulated():
+        yield
+
+
+def without_rights(schedule: Schedule) -> None:
+    """A life in which nobody may use transactional ids."""
+    live(schedule, fences=False)
+
+
+def test_what_ended_while_its_worker_had_no_place_is_not_waited_for() -> None:
+    """Found by chance: nobody told the group that it had ended, and nobody got the task."""
+    live(
+        Schedule(
+            (
+                Incident(0.0, "leave", "machine", "now", 1.5, 1, 8),
+                Incident(1.0, "deaf", "machine", "now", 11.0, 0, 8),
+            ),
+            (1.0, 1.02),
+            325,
+        )
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("workers", "life"),
+    [
+        pytest.param(2, live, id="two_workers"),
+        pytest.param(3, live, id="three_workers"),
+        pytest.param(3, without_rights, id="without_the_right_to_transactional_ids"),
+    ],
+)
+def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_all_goes_on(
+    workers: int, life: Live
+) -> None:
+    explore(life, Trouble().schedules(workers), SCHEDULES // 3)
+
+
+# --- faults put back --------------------------------------------------------------------------------------------------
+
+
+def nobody_is_waited_for() -> AbstractContextManager[Any]:
+    """As it was: a worker gives its tasks what no other task of its own holds."""
+    return mock.patch.object(HandOver, "withheld", return_value=(frozenset(), None))
+
+
+def the_lost_left_nothing() -> AbstractContextManager[Any]:
+    """Only members of the group are waited for."""
+
+    def news(assignment: GroupAssignment, worker_id: str, now: float) -> GroupNews:
+        return group_news(replace(assignment, lost=()), worker_id, now)
+
+    return mock.patch.object(sharing_workers, "group_news", news)
+
+
+def a_hold_that_is_short() -> AbstractContextManager[Any]:
+    """What a lost worker has sent comes later than that."""
+    return mock.patch.object(other_workers, "LANDING_S", 3.0)
+
+
+def confirmed_before_it_is_given_up() -> AbstractContextManager[Any]:
+    """A worker confirms what it has read, whatever its tasks still hold."""
+    return mock.patch.object(PartitionOwners, "has_given", return_value=True)
+
+
+def confirmed_while_requests_may_land() -> AbstractContextManager[Any]:
+    """What an ended run has left on its way does not count."""
+    return mock.patch.object(Landing, "left", return_value=())
+
+
+def no_move_is_known() -> AbstractContextManager[Any]:
+    """A partition counts as its task's from the first commit on."""
+    since = PartitionOwners.since
+
+    def first(self: PartitionOwners, task: int, partition: TopicPartition) -> int | None:
+        return None if since(self, task, partition) is None else self.first
+
+    return mock.patch.object(PartitionOwners, "since", first)
+
+
+def what_was_confirmed_is_not_told() -> AbstractContextManager[Any]:
+    """The group hears of it when its members join again for another reason."""
+    return mock.patch.object(HandOver, "_others_may_wait", return_value=False)
+
+
+def a_hold_whose_end_nobody_hears_of() -> AbstractContextManager[Any]:
+    """What a lost worker had is free then, and is assigned when something else happens."""
+    return mock.patch.object(OtherWorkers, "over", return_value=set())
+
+
+BEHIND = "wrote behind the first write of its successor"
+STOPS = "the connector does not go on"
+HELD = "are held by"
+TWICE = "runs on"
+
+
+def _moves(*kinds: str, waits: tuple[float, ...] = (0.0, 0.3, 1.0, 2.5), fewest: int = 3) -> Trouble:
+    """Partitions move to and fro between two tasks, and all else meets the first one's machine."""
+    return Trouble(kinds, ("machine",), ("now",), (14.0, 28.0), waits, tasks=(0,), numbers=(1, 4), fewest=fewest)
+
+
+FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
+    nobody_is_waited_for: (_moves("move", "late"), f"{BEHIND}|{HELD}"),
+    the_lost_left_nothing: (_moves("move", "late", "late", "end"), BEHIND),
+    a_hold_that_is_short: (_moves("move", "late", "late", "end"), BEHIND),
+    confirmed_before_it_is_given_up: (_moves("move", "late"), f"{BEHIND}|{HELD}"),
+    confirmed_while_requests_may_land: (_moves("move", "late", "late", "config"), BEHIND),
+    no_move_is_known: (_moves("move", "late"), f"{BEHIND}|{HELD}"),
+    what_was_confirmed_is_not_told: (_moves("move"), STOPS),
+    a_hold_whose_end_nobody_hears_of: (_moves("move", "cut", "end"), STOPS),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextManager[Any]]) -> None:
+    trouble, found = FAULTS[fault]
+    with fault(), pytest.raises(BrokenPromiseError, match=found):
+        look_for_a_fault(live, trouble.schedules(2), FAULTS_SCHEDULES)
+
+
+def an_unsettled_task_is_not_claimed() -> AbstractContextManager[Any]:
+    """Another worker starts a task without a fence while its last requests are on their way."""
+    return mock.patch.object(Landing, "unfenced_tasks", return_value=frozenset())
+
+
+def a_lost_workers_task_begins_at_once() -> AbstractContextManager[Any]:
+    """A task without a fence does not wait for what its lost worker has sent."""
+    return mock.patch.object(TaskRuns, "begins_unfenced", return_value="")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        pytest.param(an_unsettled_task_is_not_claimed, ("late", "late", "leave", "end"), id="not_claimed"),
+        pytest.param(a_lost_workers_task_begins_at_once, ("late", "late", "end"), id="begins_at_once"),
+    ],
+)
+def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
+    fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...]
+) -> None:
+    with fault(), pytest.raises(BrokenPromiseError, match=BEHIND):
+        look_for_a_fault(without_rights, _moves(*kinds, fewest=2).schedules(2), FAULTS_SCHEDULES)
