@@ -1,5 +1,7 @@
 """Creates the archive for Java's class data sharing: the classes that the application's JVM loads at each start.
 
+Of Java 25 or newer it is an ahead-of-time cache (JEP 483, 514), which holds them linked.
+
 Most of Spark's start time goes into loading, checking and linking ten thousand classes. With the archive, a start with its
 first epoch takes half of the processor time (docs/decisions/0020). `make setup` and an image's build create it once.
 For an installed package `mirror-connect archive` does.
@@ -26,7 +28,14 @@ import pyspark
 from mirror_connect.spark_jobs.jvm import class_path, spark_home
 from mirror_connect.spark_jobs.query import do_nothing, start_clock
 from mirror_connect.spark_jobs.session import open_session
-from mirror_connect.spark_jobs.spark_settings import ARCHIVE, QUIET, archive_places
+from mirror_connect.spark_jobs.spark_settings import (
+    AOT_CACHE,
+    ARCHIVE,
+    QUIET,
+    QUIET_CACHE,
+    archive_places,
+    has_aot_cache,
+)
 
 LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive import load_all; load_all(sys.argv[1])"
 # The time for a JVM that ends to write its archive.
@@ -38,16 +47,18 @@ _SCRATCH: Final = "making-"
 JAVA_ANSWERS_S: Final = 20.0
 
 
-def make_archive(archive: Path = ARCHIVE) -> None:
-    """Runs a Spark application that writes the archive; blocks for half a minute.
+def make_archive(archive: Path = ARCHIVE) -> Path:
+    """Runs a Spark application that writes the archive; blocks for half a minute. Returns its path, by the kind it is of.
 
     OSError: the directory can't be written to. RuntimeError: no archive was written; the text is Spark's last output line.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     # A JVM that uses such an archive can't write one.
-    archive.unlink(missing_ok=True)
+    for former in _kinds(archive):
+        former.unlink(missing_ok=True)
     with _scratch_beside(archive) as scratch:
-        made = Path(scratch, "made.jsa")
+        archive = archive.with_suffix(AOT_CACHE if has_aot_cache() else archive.suffix)
+        made = Path(scratch, f"made{archive.suffix}")
         # With a variable of Spark's, spark-submit would start the JVM, with another class path than most workers' JVMs.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_SUBMIT_"))}
         environment = {**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": scratch}
@@ -65,6 +76,7 @@ def make_archive(archive: Path = ARCHIVE) -> None:
             raise RuntimeError((process.stdout.strip() or "Java wrote none").splitlines()[-1])
         made.replace(archive)
         _fitted(archive).write_text(what_it_fits())
+    return archive
 
 
 def _scratch_beside(archive: Path) -> tempfile.TemporaryDirectory[str]:
@@ -80,6 +92,10 @@ def _scratch_beside(archive: Path) -> tempfile.TemporaryDirectory[str]:
 def _end_cleanly_when_asked() -> None:
     """SIGTERM, which a make that is ended sends, removes that directory as Ctrl-C does."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def _kinds(archive: Path) -> tuple[Path, Path]:
+    return archive, archive.with_suffix(AOT_CACHE)
 
 
 def what_it_fits() -> str:
@@ -105,13 +121,13 @@ def command() -> NoReturn:
     try:
         wanted = what_it_fits()
         for place in places:
-            if os.path.isfile(place) and os.path.isfile(_fitted(place)) and _fitted(place).read_text() == wanted:
-                print(f"{place} is there, and fits.")
+            there = [each for each in _kinds(place) if os.path.isfile(each)]
+            if there and os.path.isfile(_fitted(place)) and _fitted(place).read_text() == wanted:
+                print(f"{there[0]} is there, and fits.")
                 sys.exit(0)
         for place in places:
             if _may_be_written(place.parent):
-                make_archive(place)
-                print(f"{place} is made.")
+                print(f"{make_archive(place)} is made.")
                 sys.exit(0)
         reason = f"nothing can be written to {' or '.join(str(place.parent) for place in places)}"
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -144,7 +160,11 @@ def load_all(made: str) -> None:
         {
             "spark.local.dir": scratch,
             "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-            "spark.driver.extraJavaOptions": f'-XX:ArchiveClassesAtExit="{made}" {QUIET}',
+            "spark.driver.extraJavaOptions": (
+                f'-XX:AOTCacheOutput="{made}" {QUIET_CACHE}'
+                if Path(made).suffix == AOT_CACHE
+                else f'-XX:ArchiveClassesAtExit="{made}" {QUIET}'
+            ),
         }
     )
     gateway = session.sparkContext._gateway

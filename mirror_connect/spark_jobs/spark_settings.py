@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -13,10 +14,14 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-# The classes that the JVM loads at each start (class_archive.py).
+# The classes that the JVM loads at each start (class_archive.py); beside it the cache that Java 25 makes instead.
 ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
+AOT_CACHE: Final = ".aot"
+FIRST_WITH_CACHE: Final = 25
 # Users need not know of an archive that doesn't fit, or of classes that it can't contain.
 QUIET: Final = "-Xlog:cds*=off"
+MAKES_ARCHIVE: Final = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
+QUIET_CACHE: Final = f"{QUIET} -Xlog:aot*=off"
 # A user's own spark.* properties override these, but not those in FIXED.
 DEFAULTS = {
     "spark.master": "local[64,4]",
@@ -78,7 +83,10 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
     merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
     # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
     ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
-    options = (JVM_OPTIONS, archive_option(), ours, user.get("spark.driver.extraJavaOptions", ""))
+    users = user.get("spark.driver.extraJavaOptions", "")
+    # A JVM that uses an archive can't make one.
+    archive = "" if any(each in users for each in MAKES_ARCHIVE) else archive_option()
+    options = (JVM_OPTIONS, archive, ours, users)
     merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return merged
 
@@ -113,11 +121,33 @@ def archive_places(environment: Mapping[str, str] = os.environ) -> list[Path]:
 
 def archive_option(places: Iterable[Path] | None = None) -> str:
     """The JVM options that use the newest archive; empty without one. Java ignores one that doesn't fit."""
+    every = archive_places() if places is None else places
+    # A cache's options end an older Java.
+    kinds = [
+        each for place in every for each in ([place, place.with_suffix(AOT_CACHE)] if has_aot_cache() else [place])
+    ]
     # Not place.is_file(), which raises in the home directory of another user.
-    found = [place for place in (archive_places() if places is None else places) if os.path.isfile(place)]
+    found = [each for each in kinds if os.path.isfile(each)]
     if not found:
         return ""
-    return f'-XX:SharedArchiveFile="{max(found, key=lambda place: place.stat().st_mtime)}" {QUIET}'
+    newest = max(found, key=lambda place: place.stat().st_mtime)
+    if newest.suffix == AOT_CACHE:
+        return f'-XX:AOTCache="{newest}" {QUIET_CACHE}'
+    return f'-XX:SharedArchiveFile="{newest}" {QUIET}'
+
+
+def has_aot_cache(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this Java makes and uses ahead-of-time caches, by its file `release`; False if there is none."""
+    home = environment.get("JAVA_HOME")
+    java = shutil.which(f"{home}/bin/java" if home else "java", path=environment.get("PATH", ""))
+    if java is None:
+        return False
+    try:
+        release = Path(java).resolve().parents[1] / "release"
+        found = re.search(r'^JAVA_VERSION="(\d+)', release.read_text("utf-8"), re.MULTILINE)
+    except (OSError, ValueError, IndexError):
+        return False
+    return found is not None and int(found[1]) >= FIRST_WITH_CACHE
 
 
 def without_secrets(chosen: Mapping[str, str]) -> dict[str, str]:

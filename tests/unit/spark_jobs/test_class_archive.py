@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_connect.spark_jobs import class_archive
+from mirror_connect.spark_jobs import class_archive, spark_settings
 from mirror_connect.spark_jobs.class_archive import make_archive
-from mirror_connect.spark_jobs.spark_settings import ARCHIVE, archive_option, archive_places
+from mirror_connect.spark_jobs.spark_settings import ARCHIVE, MAKES_ARCHIVE, archive_option, archive_places
 from tests.waiting import wait_for_state
 
 
@@ -50,6 +50,14 @@ def test_an_archive_is_beside_the_package_or_in_a_cache(environment: dict[str, s
     assert archive_places(environment) == [ARCHIVE, *(Path(cache, "spark.jsa") for cache in caches)]
 
 
+def java_of(monkeypatch: pytest.MonkeyPatch, home: Path, version: str) -> None:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    java.touch(0o755)
+    (home / "release").write_text(f'IMPLEMENTOR="nobody"\nJAVA_VERSION="{version}"\n', "utf-8")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+
+
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Beside the package and in a cache, for a command whose archives are made by no Java."""
@@ -57,6 +65,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setattr(class_archive, "archive_places", lambda: found)
     monkeypatch.setattr(class_archive, "LOAD_ALL", "import sys; open(sys.argv[1], 'w').write('classes')")
     monkeypatch.setattr(class_archive, "what_it_fits", lambda: "Java 17 and these jars")
+    java_of(monkeypatch, tmp_path / "java", "17.0.15")
     monkeypatch.setattr(sys, "argv", ["mirror-connect archive"])
     return found
 
@@ -74,6 +83,30 @@ def test_the_archive_is_made_once_for_each_java(
     assert (command(), capsys.readouterr().out) == (0, f"{places[0]} is there, and fits.\n")
     monkeypatch.setattr(class_archive, "what_it_fits", lambda: "Java 21 and these jars")
     assert (command(), capsys.readouterr().out) == (0, f"{places[0]} is made.\n")
+
+
+def test_java_25_makes_a_cache_in_the_place_of_the_archive(
+    tmp_path: Path, places: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command() == 0
+    monkeypatch.setattr(class_archive, "what_it_fits", lambda: "Java 25 and these jars")
+    java_of(monkeypatch, tmp_path / "java", "25")
+    capsys.readouterr()
+    cache = places[0].with_suffix(".aot")
+    assert (command(), capsys.readouterr().out) == (0, f"{cache} is made.\n")
+    assert (command(), capsys.readouterr().out) == (0, f"{cache} is there, and fits.\n")
+    assert not places[0].exists()
+    assert archive_option(places).startswith(f'-XX:AOTCache="{cache}" ')
+    # An older Java would end with code 1.
+    java_of(monkeypatch, tmp_path / "java", "21.0.4")
+    assert archive_option(places) == ""
+
+
+@pytest.mark.parametrize("option", [*MAKES_ARCHIVE, "-Dnothing="])
+def test_a_jvm_that_makes_an_archive_uses_none(monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    monkeypatch.setattr(spark_settings, "archive_option", lambda: "-XX:SharedArchiveFile=there")
+    chosen = spark_settings.settings({"spark.driver.extraJavaOptions": f"{option}made"})
+    assert ("-XX:SharedArchiveFile=there" in chosen["spark.driver.extraJavaOptions"]) == (option == "-Dnothing=")
 
 
 def test_the_archive_of_a_package_that_is_read_only_is_in_the_cache(
