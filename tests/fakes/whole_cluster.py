@@ -11,6 +11,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
+from mirror_connect.kafka_io.protocol.features import FinalizedFeatures
 from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition
 from mirror_connect.kafka_io.protocol.groups import (
     FetchedOffset,
@@ -26,6 +27,7 @@ from mirror_connect.kafka_io.protocol.metadata import BrokerEntry, FindCoordinat
 from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 from mirror_connect.kafka_io.protocol.topic_configs import DescribedConfigs, DescribeTopicConfigs
+from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn, EndTxn
 from mirror_connect.kafka_io.records.record_batch import NewRecord, split_fetch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build, unpack
 from tests.fakes.source_cluster import FakeSource, Log
@@ -49,6 +51,7 @@ class FakeBroker:
         self.denied: set[str] = set()
         self.away = False
         self.fetched = 0
+        self.features: dict[str, int] = {}
 
     def topic(self, name: str, partitions: int = 1) -> Log:
         """Creates a topic; its first partition."""
@@ -139,6 +142,8 @@ class FakeCluster(FakeSource):
         if isinstance(request, DescribeTopicConfigs):
             limit = TopicConfig("max.message.bytes", str(self.broker.producers.limit), ConfigSource.TOPIC)
             return [DescribedConfigs(topic, 0, None, [limit]) for topic in request.topics]
+        if isinstance(request, FinalizedFeatures):
+            return self.broker.features
         if isinstance(request, InitProducerId):
             return await self.send(1, request)
         return FindCoordinatorResponse(0, self.broker.producers.transactional_id_error, "", 1, "fake", 1)
@@ -149,7 +154,7 @@ class FakeCluster(FakeSource):
         broker = self.broker
         answer: Any
         match request:
-            case InitProducerId() | ApiVersions():
+            case InitProducerId() | ApiVersions() | AddPartitionsToTxn() | EndTxn():
                 answer = await broker.producers.send(node, request)
             case Produce():
                 answer = await self._produce(request)

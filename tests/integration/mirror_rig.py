@@ -135,7 +135,7 @@ def positions_with_origins(
 ) -> dict[tuple[str, int], tuple[int, str | None, int]]:
     """The same, with the leader epoch of each position's record besides, -1 where none is told."""
     found: dict[tuple[str, int], tuple[int, str | None, int]] = {}
-    for message in messages(cluster, offsets_topic):
+    for message in messages(cluster, offsets_topic, isolation="read_committed"):
         key, offset = parse_source_offset_key(message.key()), parse_source_offset_value(message.value())
         if key is not None and key.connector == connector and offset is not None:
             topic_id, epoch = parse_source_offset_headers(message.headers() or ())

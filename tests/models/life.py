@@ -11,7 +11,7 @@ import random
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -104,17 +104,19 @@ class Runner:
 
     def start(self) -> None:
         spec = self.spec()
-        self.link = LifeLink(spec, self.life.target)
+        self.link = self.life.new_link(spec)
         self.running = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
 
     def spec(self) -> TaskSpec:
-        return source_spec(
-            {"bootstrap.servers": "a", "fetch.max.wait.ms": "400"},
-            {"bootstrap.servers": "b"},
-            (TaskPartition(TOPIC, p, REMOTE) for p in sorted(self.wanted)),
-            task=self.number,
-            assignment_version=self.version,
-            commit_interval_ms=1000,
+        return self.life.changed(
+            source_spec(
+                {"bootstrap.servers": "a", "fetch.max.wait.ms": "400"},
+                {"bootstrap.servers": "b"},
+                (TaskPartition(TOPIC, p, REMOTE) for p in sorted(self.wanted)),
+                task=self.number,
+                assignment_version=self.version,
+                commit_interval_ms=1000,
+            )
         )
 
     def assign(self) -> None:
@@ -137,18 +139,23 @@ class Runner:
         """Raises what has ended it, unless that is what it is meant to end with."""
         ended = self.running.done() and not self.running.cancelled()
         error = self.running.exception() if ended else None
-        if error is not None and not isinstance(error, PartitionRefusedError):
+        if error is not None and not isinstance(error, self.life.ends):
             raise error
 
 
 class Life:
-    """Two tasks, a partition each at first; `run` goes through the schedule and waits until everything is copied."""
+    """Two tasks, a partition each at first; `run` goes through the schedule and waits until everything is copied.
+
+    `ends`: errors after which somebody starts a task again.
+    """
+
+    ends: tuple[type[Exception], ...] = (PartitionRefusedError,)
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.watches = [Watch() for _ in range(PARTITIONS)]
         self.source_broker, self.target_broker = FakeBroker(), FakeBroker()
-        self.target = LifeTarget(random.Random(schedule.seed), self.watches, schedule.carries)
+        self.target = self.new_target()
         self.target_broker.producers = self.target
         self.target_broker.topic(REMOTE, PARTITIONS)
         self.target_broker.topic(OFFSETS)
@@ -156,6 +163,15 @@ class Life:
         self.target.incarnations[topic_id_text(self.source.topic_id)] = 0
         self.runners = [Runner(number, self, {number}) for number in range(PARTITIONS)]
         self._moving = asyncio.Lock()
+
+    def new_target(self) -> LifeTarget:
+        return LifeTarget(random.Random(self.schedule.seed), self.watches, self.schedule.carries)
+
+    def new_link(self, spec: TaskSpec) -> LifeLink:
+        return LifeLink(spec, self.target)
+
+    def changed(self, spec: TaskSpec) -> TaskSpec:
+        return spec
 
     async def run(self) -> None:
         shapes = deque(self.schedule.shapes)
@@ -331,7 +347,7 @@ class Life:
         giver.wanted.discard(partition)
         giver.assign()
         await giver.follows()
-        self.watches[partition].former = self.target.ids[f"connect-c-{giver.number}"][0]
+        self.watches[partition].former = self.target.producer_of(f"connect-c-{giver.number}")
         taker.wanted.add(partition)
         taker.assign()
 
@@ -354,9 +370,9 @@ def patched(life: Life) -> Iterator[None]:
         yield
 
 
-async def live(schedule: Schedule) -> Life:
+async def live(schedule: Schedule, kind: Callable[[Schedule], Life] = Life) -> Life:
     """Goes through it. BrokenPromiseError, or whatever the product raised."""
-    life = Life(schedule)
+    life = kind(schedule)
     with patched(life):
         await life.run()
     return life

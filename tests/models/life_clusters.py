@@ -250,6 +250,10 @@ class LifeTarget(FakeTarget):
             self.positions[where["partition"]] = StoredPosition(offset, topic_id, origin.leader_epoch, place)
             watch.position(producer, place, owner=(producer, epoch) in self.ids.values())
 
+    def producer_of(self, transactional_id: str) -> int:
+        """Its producer id."""
+        return self.ids[transactional_id][0]
+
     # --- incidents ----------------------------------------------------------------------------------------------------
 
     def lose(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.fakes.simulated_time import run_simulated
-from tests.models.life import Incident, Schedule, live
+from tests.models.life import Incident, Life, Schedule, live
 
 KINDS = (
     "lose",
@@ -76,6 +76,8 @@ def lives(
     sizes: Sizes = ALL_SIZES,
     most: int = 10,
     links: tuple[int | None, ...] = SOMETIMES_THIN,
+    *,
+    kind: Callable[[Schedule], Life] = Life,
     **other: Any,
 ) -> Callable[[], None]:
     """A function that goes through so many lives, and raises what the first broken one raises, made smaller."""
@@ -91,6 +93,6 @@ def lives(
     )
     @given(schedules(kinds, most, sizes, links))
     def run(schedule: Schedule) -> None:
-        run_simulated(live(schedule))
+        run_simulated(live(schedule, kind))
 
     return run

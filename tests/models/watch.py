@@ -94,7 +94,8 @@ class Watch:
         """None: no log ever had such a one."""
         return self._places.get((incarnation, epoch, offset))
 
-    def _is_gone(self, place: Place) -> bool:
+    def is_gone(self, place: Place) -> bool:
+        """Whether the source does not have it any more."""
         return place.offset >= len(self.log) or self.log[place.offset] is not place
 
     # --- the target ---------------------------------------------------------------------------------------------------
@@ -152,8 +153,8 @@ class Watch:
         """
         for behind in reversed(read):
             each = next((place for place in behind.down() if place.offset == last), None)
-            if each is not None and each.incarnation == self.incarnation and self._is_gone(each):
-                gone = [place for place in each.down() if self._is_gone(place)]
+            if each is not None and each.incarnation == self.incarnation and self.is_gone(each):
+                gone = [place for place in each.down() if self.is_gone(place)]
                 if gone[-1].offset == first:
                     for place in gone:
                         place.told = True

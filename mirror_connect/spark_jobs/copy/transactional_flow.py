@@ -20,6 +20,7 @@ class TransactionalFlow:
     """A TransactionalFeed.
 
     `on_committed(flow)`: records of it were committed. `on_aborted(flow)`: it must be fetched again from `next_offset` on.
+    `wake(flow)`: it may have something for the next transaction.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class TransactionalFlow:
         watch: TransactionWatch,
         on_committed: Callable[[PartitionFlow], None],
         on_aborted: Callable[[PartitionFlow], None],
+        wake: Callable[[PartitionFlow], None],
     ) -> None:
         self.flow = flow
         flow.on_boundary = watch.ask
@@ -35,6 +37,7 @@ class TransactionalFlow:
         self._watch = watch
         self._on_committed = on_committed
         self._on_aborted = on_aborted
+        self._wake = wake
         # Where the transaction begins; None: nothing was given since the last commit.
         self._begin: FlowPlace | None = None
         self._acknowledged = Acknowledged()
@@ -80,12 +83,17 @@ class TransactionalFlow:
             acknowledged, self._acknowledged = self._acknowledged, Acknowledged()
             flow.committed(acknowledged)
             self._on_committed(flow)
+        # Another topic of its name may have waited for the commit.
+        self._wake(flow)
 
     def aborted(self, error: object) -> None:
         """See TransactionalFeed."""
         self._watch.settled(self)
         begin, self._begin = self._begin, None
-        if begin is not None:
+        if begin is None:
+            # It was about to give its first batch.
+            self._wake(self.flow)
+        else:
             self._acknowledged = Acknowledged()
             self.flow.uncommitted = False
             self.flow.go_back(begin)

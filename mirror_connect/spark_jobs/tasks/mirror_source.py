@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -53,6 +53,7 @@ from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
 from mirror_connect.spark_jobs.task_context import WorkerLink
 from mirror_connect.spark_jobs.tasks.advice import RESTART, SET_OFFSETS
+from mirror_connect.spark_jobs.tasks.source_transactions import SourceTransactions
 from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cancelled
 
 COMMIT_S: Final = 0.5
@@ -96,12 +97,31 @@ class SourceTask:
         self._source = Cluster(spec.source, f"{configured}|{name}" if configured else name)
         self._source_unreachable = frame.unreachable("source", spec.source)
         self._producer = frame.producer
-        self._source_offsets: SourceOffsetsWriter | ReportedSourceOffsets = (
-            ReportedSourceOffsets(link) if spec.reports_offsets else SourceOffsetsWriter(frame.producer, spec)
-        )
+        self._source_offsets: SourceOffsetsWriter | ReportedSourceOffsets
+        self._transactions: SourceTransactions | None = None
+        ranges_producer = frame.producer
+        if frame.producer.transactions is not None:
+            self._transactions = SourceTransactions(
+                spec,
+                frame,
+                link,
+                frame.producer.transactions,
+                note=self._note_source_offsets,
+                buffered=lambda: self._fetcher.buffered[0],
+                wake=self._ready,
+                again=self._fetch_again,
+                accepts=lambda source: not self._producer.stalled(self._targets[source]),
+                committed=self._after_commit,
+            )
+            self._source_offsets = self._transactions.offsets
+            ranges_producer = self._transactions.ranges_producer
+        elif spec.reports_offsets:
+            self._source_offsets = ReportedSourceOffsets(link)
+        else:
+            self._source_offsets = SourceOffsetsWriter(frame.producer, spec)
         frame.failures.append(self._source_offsets.failure)
         self._mapping = offset_mapping(
-            spec, link, frame.producer, self._topic_id, frame.target, problems=frame.problems
+            spec, link, ranges_producer, self._topic_id, frame.target, problems=frame.problems
         )
         # Held from reading the source offsets to their commit. Older ones must not overwrite newer ones, and none may be
         # written after the partition has gone to another task.
@@ -159,15 +179,22 @@ class SourceTask:
 
     async def start(self) -> None:
         """See TaskWork."""
+        if self._transactions is not None:
+            await self._transactions.ranges_producer.start()
         # The offset ranges of former tasks are read while the source is being connected to.
         self._mapping.start()
         await self._add(self._spec.assigned, connect=True)
 
     def works(self) -> Mapping[str, Coroutine[Any, Any, Any]]:
         """See TaskWork."""
+        commits = (
+            {"commit": self._commit_for_ever()}
+            if self._transactions is None
+            else {**self._transactions.works(), "stalls": self._keep_stalls()}
+        )
         return {
+            **commits,
             "fetch": self._fetcher.run(),
-            "commit": self._commit_for_ever(),
             "stalled": self._stalled.all_stalled.wait(),
             "log ends": self._fetcher.log_ends.run(),
             "measures": self._measure_for_ever(),
@@ -176,11 +203,15 @@ class SourceTask:
     async def finish(self, works: Running) -> None:
         """See TaskWork."""
         self._fetcher.pause()
-        # Source offsets are committed meanwhile: a kill must not repeat more than at any other time.
-        await self._settle()
-        works["commit"].cancel()
-        works["measures"].cancel()
-        await self._commit_last()
+        if self._transactions is None:
+            # Source offsets are committed meanwhile: a kill must not repeat more than at any other time.
+            await self._settle()
+            works["commit"].cancel()
+            works["measures"].cancel()
+            await self._commit_last()
+        else:
+            await self._commit_transaction(self._transactions)
+            works["measures"].cancel()
         self._measure(last=True)
 
     async def close(self) -> None:
@@ -190,6 +221,8 @@ class SourceTask:
         self._thread.shutdown(wait=False, cancel_futures=True)
         await self._stalled.close()
         await self._remote_gaps.close()
+        if self._transactions is not None:
+            await self._transactions.close(abandoned=self._link.abandon_wanted)
         self._link.settled = self._producer.settled
         await self._frame.close(self._mapping, self._source_offsets, self._source)
 
@@ -219,7 +252,25 @@ class SourceTask:
         if not self._link.abandon_wanted:
             self._link.committed = await self._commit_now(LAST_RANGES_S, LAST_COMMIT_S)
 
-    async def _while_nobody_waits(self, work: asyncio.Task[bool]) -> None:
+    async def _commit_transaction(self, transactions: SourceTransactions) -> None:
+        """Ends the open transaction for the last time, as patiently as `_settle` and `_commit_last` are."""
+        self._frame.raise_failure()
+        ending = asyncio.create_task(transactions.end())
+        try:
+            await self._while_nobody_waits(ending)
+            if not self._link.abandon_wanted:
+                await asyncio.wait({ending}, timeout=SETTLE_S + LAST_COMMIT_S)
+            # What is left is aborted, and was never seen. But nobody knows the end of a commit that has no answer yet.
+            self._link.committed = ending.done()
+            if ending.done():
+                ending.result()
+                await self._mapping.before_commit(LAST_RANGES_S, last=True)
+                await self._mapping.flush(LAST_COMMIT_S)
+        finally:
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
+
+    async def _while_nobody_waits(self, work: asyncio.Task[Any]) -> None:
         """Waits until the work is done, or the worker waits for this task's end or for partitions that it must give away.
 
         At the end of its epoch nobody waits. Then it waits for batches on a slow link, which needn't be sent twice.
@@ -280,14 +331,12 @@ class SourceTask:
         self._report_passed()  # after their removal from the fetcher, their log ends are not known any more
         for partition in leaving:
             self._fetcher.remove(partition)
-        await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
-        if leaving and not await self._commit_now(SETTLE_S, SETTLE_S):
-            async with self._committing:
-                # If these were written after the new owner's source offsets, its partitions would go back.
-                await self._source_offsets.withdraw()
-            self._link.log(
-                "Source offsets of partitions that were taken away were not committed in time; records may be copied again"
-            )
+        if self._transactions is None:
+            await self._release(leaving)
+        elif leaving:
+            async with self._transactions.held(SETTLE_S):
+                await self._mapping.before_commit(SETTLE_S, last=True)
+                await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
         for partition in leaving:
             flow = self._flows.pop(partition)
             flow.clear()
@@ -297,10 +346,22 @@ class SourceTask:
             self._stalled.forget(partition)
             self._source_offsets.forget(flow.partition)
             self._mapping.forget(flow.partition)
+            if self._transactions is not None:
+                self._transactions.forget(partition)
         self._stalled.leaving = set()
         self._spec = spec
         self._link.assignment_version = spec.assignment_version
         await self._add([a for p, a in wanted.items() if p not in self._flows])
+
+    async def _release(self, leaving: Sequence[TopicPartition]) -> None:
+        await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
+        if leaving and not await self._commit_now(SETTLE_S, SETTLE_S):
+            async with self._committing:
+                # If these were written after the new owner's source offsets, its partitions would go back.
+                await self._source_offsets.withdraw()
+            self._link.log(
+                "Source offsets of partitions that were taken away were not committed in time; records may be copied again"
+            )
 
     async def _add(self, partitions: Iterable[TaskPartition], *, connect: bool = False) -> None:
         added = list(partitions)
@@ -336,7 +397,9 @@ class SourceTask:
                 measures=self._measures.add(source),
             )
             self._flows[source] = flow
-            self._targets[source] = self._producer.partition(*partition.target, flow)
+            if self._transactions is not None:
+                self._transactions.add(flow)
+            self._targets[source] = self._producer.partition(*partition.target, flow.feed)
         for partition in added:
             source = partition.source
             flow = self._flows[source]
@@ -355,8 +418,21 @@ class SourceTask:
         self._producer.wake(self._targets[flow.partition.source])
 
     def _written(self, flow: PartitionFlow) -> None:
-        self._link.wrote_to(flow.partition.remote_topic)
+        if self._transactions is None:
+            self._link.wrote_to(flow.partition.remote_topic)
         self._stalled.acknowledged(flow)
+
+    def _fetch_again(self, flow: PartitionFlow) -> None:
+        """After an abort: the partition begins again where the transaction began."""
+        source = flow.partition.source
+        self._stalled.forget(source)
+        if source in self._stalled.leaving or self._flows.get(source) is not flow:
+            return
+        target = self._targets[source]
+        if target.failure is not None:
+            target.closing = True
+            self._targets[source] = self._producer.partition(target.topic, target.partition, flow.feed)
+        self._fetcher.add(source, flow.restart(), flow.topic_id, flow.leader_epoch)
 
     def _others_write(self, flow: PartitionFlow, offset: int, count: int) -> None:
         # MirrorMaker 1 copies several sources into one topic, and beside the topic's own producers.
@@ -398,6 +474,20 @@ class SourceTask:
             self._mapping.committed()
             self._link.counters["commits"] = self._source_offsets.commits
 
+    async def _keep_stalls(self) -> None:
+        """With transactions: as often as source offsets are committed without them."""
+        while True:
+            await asyncio.sleep(COMMIT_S)
+            self._stalled.give_back()
+            self._stalled.show((self._source_offsets.problem, self._producer.problem, *self._mapping.problems))
+
+    def _after_commit(self) -> None:
+        """A transaction was committed: others may know now where its records lie."""
+        self._mapping.committed()
+        self._report_passed()
+        if self._transactions is not None:
+            self._transactions.write_ranges(self._mapping)
+
     async def _measure_for_ever(self) -> None:
         while True:
             await asyncio.sleep(MEASURE_S)
@@ -433,4 +523,9 @@ class SourceTask:
             end = -1
             with contextlib.suppress(KeyError):  # stalled and leaving partitions aren't fetched
                 end = self._fetcher.state(source).high_watermark
-            ranges.passed(self._flows[source].source_offset, end)
+            ranges.passed(
+                self._flows[source].source_offset
+                if self._transactions is None
+                else self._transactions.committed_offset(source),
+                end,
+            )

@@ -71,6 +71,7 @@ class TaskFrame:
             self.problems,
             unreachable=self.target_unreachable,
             restart=RESTART[spec.program],
+            transactional=spec.exactly_once,
         )
         self.failures: list[asyncio.Future[None]] = [self.producer.failed]
         self.show_problems: Callable[[], None] = self._show_unreachable

@@ -1,12 +1,13 @@
 """A task that writes records of its own: heartbeats and checkpoints.
 
 It runs in the frame of every task (task_frame.py). When it is ordered to finish, it stops its work, waits for batches in
-flight, writes its source offsets and returns.
+flight, writes its source offsets and returns. With exactly-once each write is a transaction.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -17,6 +18,7 @@ from mirror_connect.connectors.records.partitioner import partition_for
 from mirror_connect.connectors.task_measures import TARGET, GroupMeasures, TaskMeasures
 from mirror_connect.connectors.task_protocol import TaskSpec
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
+from mirror_connect.kafka_io.producer.own_transactions import OwnTransactions
 from mirror_connect.kafka_io.records.record_batch import NewRecord
 from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
 from mirror_connect.spark_jobs.copy.request_rows import RequestRows
@@ -49,6 +51,9 @@ class WritingTask:
         self._new_keys: dict[bytes, None] = {}
         self._touched: dict[bytes, None] = {}
         self._known: set[bytes] = set()
+        # With exactly-once each write is a transaction, with the source offsets of its records.
+        self._transactions = OwnTransactions(self.frame.producer) if spec.exactly_once else None
+        self._transaction = asyncio.Lock()
         self._commits = CommitMeasures()
         # What the work measures besides: groups, and how many more there are.
         self.groups: Callable[[], tuple[tuple[GroupMeasures, ...], int]] = lambda: ((), 0)
@@ -74,6 +79,10 @@ class WritingTask:
         for ended in works.values():
             if ended.done():
                 ended.result()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S):
+                # Never released: no further one begins.
+                await self._transaction.acquire()
         await cancelled(*works.values())
         data = [writer.target for (topic, _), writer in self._writers.items() if topic != self.spec.offsets_topic]
         await self.frame.producer.settle(data, SETTLE_S)
@@ -87,15 +96,24 @@ class WritingTask:
 
     async def close(self) -> None:
         """Closes the connections, without waiting for acknowledgements."""
+        transactions = self.frame.producer.transactions
+        if transactions is not None and not self.link.abandon_wanted:
+            # Readers of these topics needn't wait for a transaction that nobody ends.
+            await transactions.close(LAST_COMMIT_S)
         await self.frame.close()
 
     async def write(self, topic: str, records: Sequence[NewRecord], keys: Sequence[bytes]) -> None:
         """Writes to partition 0 of a topic; returns when the target has them. PartitionRefusedError."""
-        await self._writer(topic, 0).write(records)
+        if self._transactions is None:
+            await self._writer(topic, 0).write(records)
+            self.touch(keys)
+        else:
+            async with self._transaction:
+                await self._transactions.write({(topic, 0): list(records), **self._key_records(keys)})
+            self._known.update(keys)
         self.link.wrote_to(topic)
         counters = self.link.counters
         counters["records"] = counters.get("records", 0) + len(records)
-        self.touch(keys)
 
     def touch(self, keys: Sequence[bytes]) -> None:
         """The records of these keys are written, so connect-offsets gets the keys."""
@@ -140,7 +158,9 @@ class WritingTask:
         )
 
     def _show_problems(self) -> None:
-        refused = (writer.target.problem for writer in self._writers.values())
+        refused = [writer.target.problem for writer in self._writers.values()]
+        if self._transactions is not None:
+            refused += self._transactions.problems
         common = (*self.problems.shown(), *self.frame.target_problems(refused), self.frame.producer.problem)
         self.link.problems = different((*common, *self.found()))
 
@@ -163,13 +183,20 @@ class WritingTask:
             self._commits.done(noted_ms, time.monotonic() - began if keys else None)
 
     async def _write_keys(self, keys: Sequence[bytes]) -> None:
-        by_partition: dict[int, list[NewRecord]] = {}
+        records = self._key_records(keys)
+        if self._transactions is None:
+            await asyncio.gather(*(self._writer(*place).write(each) for place, each in records.items()))
+        elif records:
+            await self._transactions.write(records)
+
+    def _key_records(self, keys: Sequence[bytes]) -> dict[tuple[str, int], list[NewRecord]]:
+        """The records of connect-offsets for these keys, by topic and partition."""
+        records: dict[tuple[str, int], list[NewRecord]] = {}
         now = int(time.time() * 1000)
         for key in keys:
             number = partition_for(key, self.spec.offsets_partitions)
-            by_partition.setdefault(number, []).append(NewRecord(key, ALWAYS_ZERO, now))
-        topic = self.spec.offsets_topic
-        await asyncio.gather(*(self._writer(topic, number).write(each) for number, each in by_partition.items()))
+            records.setdefault((self.spec.offsets_topic, number), []).append(NewRecord(key, ALWAYS_ZERO, now))
+        return records
 
     def _writer(self, topic: str, partition: int) -> OwnRecords:
         if (topic, partition) not in self._writers:

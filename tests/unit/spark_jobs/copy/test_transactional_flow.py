@@ -26,7 +26,10 @@ class Fed:
         self.watch = watch or TransactionWatch(None)
         self.committed: list[PartitionFlow] = []
         self.aborted: list[PartitionFlow] = []
-        self.feed = TransactionalFlow(self.flow, self.watch, self.committed.append, self.aborted.append)
+        self.woken: list[PartitionFlow] = []
+        self.feed = TransactionalFlow(
+            self.flow, self.watch, self.committed.append, self.aborted.append, self.woken.append
+        )
 
     def _place(self, each: Placed, base: int) -> None:
         self.placed.append((each.first_offset, each.count, base))
@@ -96,6 +99,7 @@ def test_an_abort_does_not_touch_a_partition_that_gave_nothing() -> None:
     fed.flow.put(fetched(100, 200, batch(100, 100)))
     fed.feed.aborted(ABORTED)
     assert not fed.aborted
+    assert fed.woken[1:] == [fed.flow]
     assert fed.take().first_offset == 100
 
 

@@ -1,0 +1,169 @@
+"""What a source task with exactly-once has besides: feeds of its partitions, transactions, a producer of offset ranges.
+
+Offset ranges are written after the commit of the records that they tell of. So they go through a producer of their own,
+outside of transactions, and everybody who reads them sees what is true. A kill between the two leaves source offsets without
+ranges, as MirrorMaker does: offset_ranges.py says what follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any, Final
+
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import POLL, TaskSpec
+from mirror_connect.kafka_io.client.copier_settings import producer_settings
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.transactions import Transactions
+from mirror_connect.spark_jobs.copy.copy_transactions import CopyTransactions
+from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET, PartitionFlow
+from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
+from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
+from mirror_connect.spark_jobs.copy.transactional_source_offsets import TransactionalSourceOffsets
+from mirror_connect.spark_jobs.mapping.offset_mapping import OffsetMapping
+from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.task_frame import TaskFrame
+
+# How long a partition is left out that has kept all others from their commit; twice as long each time that it does again.
+LEFT_OUT_S: Final = 5.0
+LEFT_OUT_MAX_S: Final = 300.0
+# Readers on the target wait for an open transaction. Whoever ends a task waits as little for its abort.
+ABORT_S: Final = 0.4
+
+
+class SourceTransactions:
+    """Of one run of a source task. `note`: notes the source offsets of all partitions; `buffered`: see TransactionWatch.
+
+    `wake(flow)`: the partition may have something for the next transaction. `again(flow)`: it is to be fetched again, from
+    its `next_offset` on. `accepts(source)`: whether the target accepts the batches of this partition at present.
+    `committed()`: called after each commit.
+    """
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        frame: TaskFrame,
+        link: WorkerLink,
+        transactions: Transactions,
+        *,
+        note: Callable[[], None],
+        buffered: Callable[[], int],
+        wake: Callable[[PartitionFlow], None],
+        again: Callable[[PartitionFlow], None],
+        accepts: Callable[[TopicPartition], bool],
+        committed: Callable[[], None],
+    ) -> None:
+        self._link = link
+        self._transactions = transactions
+        self.offsets = TransactionalSourceOffsets(frame.producer, spec)
+        self.ranges_producer = BatchProducer(
+            frame.target,
+            # Repeated ranges do no harm, and the right to write without a transactional id may be missing.
+            replace(producer_settings(spec.target), idempotent=False),
+            "",
+            link.lease_valid,
+            frame.problems,
+            unreachable=frame.target_unreachable,
+        )
+        frame.failures.append(self.ranges_producer.failed)
+        self._watch = TransactionWatch(buffered if spec.transaction_boundary == POLL else None)
+        self._wake = wake
+        self._again = again
+        self._accepts = accepts
+        self._committed = committed
+        self._feeds: dict[TopicPartition, TransactionalFlow] = {}
+        # By partition: for how long it was left out the last time, and the timer of those that still are.
+        self._left_out_s: dict[TopicPartition, float] = {}
+        self._left_out: dict[TopicPartition, asyncio.TimerHandle] = {}
+        self._ranges: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._copying = CopyTransactions(
+            spec,
+            transactions,
+            self.offsets,
+            self._watch,
+            note=note,
+            stuck=lambda feeds: [each for each in feeds if not accepts(each.flow.partition.source)],
+            leave_out=self._leave_out,
+            on_commit=self._after_commit,
+        )
+
+    def works(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """See TaskWork."""
+        return {"commit": self._copying.run()}
+
+    def held(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """See CopyTransactions.held."""
+        return self._copying.held(seconds)
+
+    async def end(self) -> None:
+        """See CopyTransactions.end."""
+        await self._copying.end()
+
+    def add(self, flow: PartitionFlow) -> None:
+        """The records of this partition are written in transactions."""
+        flow.feed = self._feeds[flow.partition.source] = TransactionalFlow(
+            flow, self._watch, self._flow_committed, self._flow_aborted, self._wake
+        )
+
+    def forget(self, source: TopicPartition) -> None:
+        """Another task has the partition now."""
+        self._feeds.pop(source, None)
+        self._left_out_s.pop(source, None)
+        timer = self._left_out.pop(source, None)
+        if timer is not None:
+            timer.cancel()
+
+    def committed_offset(self, source: TopicPartition) -> int:
+        """The last source offset of a partition that is committed with its records."""
+        feed = self._feeds.get(source)
+        return NOTHING_YET if feed is None else feed.committed_offset
+
+    def is_left_out(self, source: TopicPartition) -> bool:
+        """Whether the partition isn't fetched for a while."""
+        return source in self._left_out
+
+    def write_ranges(self, mapping: OffsetMapping) -> None:
+        """Writes the ranges of committed records; one write at a time."""
+        if self._ranges is None or self._ranges.done():
+            self._ranges = self._loop.create_task(mapping.before_commit(), name="ranges")
+
+    async def close(self, *, abandoned: bool) -> None:
+        """Aborts what is open, unless another task may be writing already."""
+        for timer in self._left_out.values():
+            timer.cancel()
+        if self._ranges is not None:
+            self._ranges.cancel()
+            await asyncio.gather(self._ranges, return_exceptions=True)
+        if not abandoned:
+            await self._transactions.close(ABORT_S)
+        await self.ranges_producer.close()
+
+    def _flow_committed(self, flow: PartitionFlow) -> None:
+        self._link.wrote_to(flow.partition.remote_topic)
+        self._left_out_s.pop(flow.partition.source, None)
+
+    def _flow_aborted(self, flow: PartitionFlow) -> None:
+        self.offsets.take_back(flow.partition)
+        if flow.partition.source not in self._left_out:
+            self._again(flow)
+
+    def _after_commit(self) -> None:
+        self._link.counters["commits"] = self.offsets.commits
+        self._committed()
+
+    def _leave_out(self, feeds: Sequence[TransactionalFlow]) -> None:
+        for feed in feeds:
+            source = feed.flow.partition.source
+            seconds = min(LEFT_OUT_MAX_S, 2 * self._left_out_s.get(source, LEFT_OUT_S / 2))
+            self._left_out_s[source] = seconds
+            self._left_out[source] = self._loop.call_later(seconds, self._let_in, source)
+
+    def _let_in(self, source: TopicPartition) -> None:
+        self._left_out.pop(source, None)
+        feed = self._feeds.get(source)
+        if feed is not None:
+            self._again(feed.flow)
