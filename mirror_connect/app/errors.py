@@ -224,6 +224,15 @@ class StaleConfiguration(Conflict):
         )
 
 
+class TasksElsewhere(Conflict):
+    """Tasks of a stopped connector may still write their source offsets on other workers. `why` names these."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(
+            f"Tasks of connector {name} may still write source offsets: {why}. Repeat the request when that is over"
+        )
+
+
 class TaskWithoutOwner(Conflict):
     """The task existed earlier: before a stop, or with a larger tasks.max."""
 

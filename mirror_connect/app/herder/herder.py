@@ -178,6 +178,7 @@ class Herder:
             self._reconciler,
             resolver,
             offsets_of,
+            elsewhere=supervisor.holds_elsewhere,
             transactions=Transactions(self.fencing, transactional_id)
             if self.fencing is not None and support is Support.ENABLED
             else None,

@@ -1,7 +1,8 @@
 """The source offsets of connectors, as REST lists, sets and resets them (KIP-875).
 
 REST can change them only while no task writes them: the connector's target state is STOPPED, it has no tasks, and the last
-task has committed and returned. They are where the connector's tasks write them, which may be another cluster.
+task has committed and returned, on whichever worker it ran. They are where the connector's tasks write them, which may be
+another cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.app.config.config_reads import ConfigReads
-from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
+from mirror_connect.app.errors import (
+    BadRequest,
+    ConnectError,
+    ConnectorNotFound,
+    NotStopped,
+    StaleConfiguration,
+    TasksElsewhere,
+)
 from mirror_connect.app.herder.interfaces import Resolver
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import TargetState
@@ -42,8 +50,9 @@ log = logging.getLogger(__name__)
 StoreOf = Callable[[Mapping[str, str]], Awaitable[SourceOffsetStore]]
 Change = tuple[Partition | None, Offset | None]
 
-# Tasks commit and return within two seconds, or they are killed; a machine may be slow.
-TASKS_WAIT_S: Final = 30.0
+# Tasks commit and return within two seconds, or they are killed; a machine may be slow. What a lost worker has sent may land
+# for 30 s.
+TASKS_WAIT_S: Final = 35.0
 POLL_S: Final = 0.05
 RECORD_LIMIT: Final = 900_000
 
@@ -60,7 +69,10 @@ class Transactions:
 
 
 class SourceOffsets:
-    """See the module. `transactions`: None if connectors copy at least once."""
+    """See the module. `elsewhere` says which other workers may still write anything of a stopped connector.
+
+    `transactions`: None if connectors copy at least once.
+    """
 
     def __init__(
         self,
@@ -70,8 +82,10 @@ class SourceOffsets:
         resolver: Resolver,
         store_of: StoreOf,
         *,
+        elsewhere: Callable[[str], str],
         transactions: Transactions | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._transactions = transactions
         self._configs = configs
         self._leadership = leadership
@@ -156,7 +170,7 @@ class SourceOffsets:
                 await self._transactions.fencing.lead_round(name, 0, ended=True)
                 transactional_id = self._transactions.transactional_id(TaskId(name, 0))
             async with self._leadership.writing() as snapshot:
-                if _stopped(name, snapshot) != config or self._reconciler.may_write(name):
+                if _stopped(name, snapshot) != config or self._reconciler.may_write(name) or self._elsewhere(name):
                     continue
                 # Under the lock: nobody resumes the connector before this is written, and its tasks read to the end.
                 try:
@@ -168,10 +182,11 @@ class SourceOffsets:
     async def _tasks_gone(self, name: str) -> None:
         try:
             async with asyncio.timeout(TASKS_WAIT_S):
-                while self._reconciler.may_write(name):
+                while self._reconciler.may_write(name) or self._elsewhere(name):
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
-            raise StaleConfiguration from None
+            why = self._elsewhere(name)
+            raise (TasksElsewhere(name, why) if why else StaleConfiguration()) from None
 
     async def _resolved(self, config: Config) -> Mapping[str, str]:
         try:

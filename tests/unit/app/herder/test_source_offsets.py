@@ -7,7 +7,14 @@ import asyncio
 import pytest
 
 from mirror_connect.app.config.exactly_once import Support
-from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
+from mirror_connect.app.errors import (
+    BadRequest,
+    ConnectError,
+    ConnectorNotFound,
+    NotStopped,
+    StaleConfiguration,
+    TasksElsewhere,
+)
 from mirror_connect.app.herder import source_offsets
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.source_offsets import Change
@@ -96,6 +103,24 @@ async def test_a_task_that_may_still_write_delays_the_change_and_then_refuses_it
     assert worker.offset_topic.entries() == []
     events.task_ended(TaskId("a", 0))
     await worker.herder.source_offsets.alter("a", SET)
+    assert worker.offset_topic.entries() == [(KEY_0, b'{"offset":4}')]
+
+
+async def test_another_worker_that_may_still_write_delays_the_change_and_then_refuses_it(
+    worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stopped(worker)
+    worker.supervisor.elsewhere["a"] = "worker other:8083 has not given them up yet"
+    monkeypatch.setattr(source_offsets, "TASKS_WAIT_S", 0.05)
+    with pytest.raises(TasksElsewhere, match="other:8083"):
+        await worker.herder.source_offsets.alter("a", SET)
+    assert worker.offset_topic.entries() == []
+    monkeypatch.setattr(source_offsets, "TASKS_WAIT_S", 60.0)
+    altering = asyncio.create_task(worker.herder.source_offsets.alter("a", SET))
+    await asyncio.sleep(0.2)
+    assert not altering.done()
+    worker.supervisor.elsewhere.clear()
+    await altering
     assert worker.offset_topic.entries() == [(KEY_0, b'{"offset":4}')]
 
 
