@@ -20,6 +20,7 @@ FILLED: Final = 10_000
 # What a connection takes although the link is too thin for it, as the buffers of sockets do.
 SOCKET_BYTES: Final = 1 << 20
 HOST: Final = "127.0.0.1"
+CUT_LOOK_S: Final = 0.02
 # What broker_config calls the listener that tools and brokers use; it stays near.
 INTERNAL: Final = "INTERNAL"
 
@@ -28,6 +29,7 @@ class FarLink:
     """Forwards to `port` on loopback; each byte arrives `one_way_s` later. A context manager with a thread of its own.
 
     `bytes_per_second`: what the link carries each way, of all connections together; 0: whatever comes.
+    `is_cut`: nothing passes, and nobody is told; what an end sends goes on when it is mended, unless that end has closed.
     `requests`: how many of each API key have passed; `filled`: of each, answers of 10 kB and more;
     `most_in_flight`: of each, unanswered at once on one connection.
     """
@@ -40,6 +42,7 @@ class FarLink:
         self._target = port
         self.one_way_s = one_way_s
         self.bytes_per_second = 0
+        self.is_cut = False
         self.up, self.down = _Way(self), _Way(self)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="far-link", daemon=True)
@@ -148,10 +151,16 @@ class _Late:
             self.origin.pause_reading()
         loop.call_later(self._link.one_way_s + self._way.leaves_after(loop.time(), size), self._pass_on)
 
+    def close(self) -> None:
+        """The end that gives has closed. What is held back by a cut is lost then, as with TCP."""
+        if self._link.is_cut:
+            self._queue = deque(b"" for _ in self._queue)
+        self.put(None)
+
     def _pass_on(self) -> None:
-        if self.sink is None:
-            # The broker's end is still being connected: again, without losing the turn.
-            asyncio.get_running_loop().call_later(0.001, self._pass_on)
+        if self.sink is None or self._link.is_cut:
+            # The broker's end is still being connected, or nothing passes: again, without losing the turn.
+            asyncio.get_running_loop().call_later(0.001 if self.sink is None else CUT_LOOK_S, self._pass_on)
             return
         data = self._queue.popleft()
         before = self._queued
@@ -187,7 +196,7 @@ class _Near(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.link.closed(self.transport)
-        self.up.put(None)
+        self.up.close()
 
     async def _connect(self) -> None:
         try:
@@ -224,7 +233,7 @@ class _Far(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._near.link.closed(self._transport)
-        self._near.down.put(None)
+        self._near.down.close()
 
 
 @contextlib.contextmanager
