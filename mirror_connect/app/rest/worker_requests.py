@@ -8,16 +8,17 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 
-from mirror_connect.app.errors import BadRequest, NotLeader
+from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.request_signatures import ALGORITHM, SIGNATURE, WORKER_SIGNATURE
 from mirror_connect.app.herder.worker_requests import Asked, StandaloneRequests
 from mirror_connect.app.rest.answers import errors, no_body
-from mirror_connect.app.rest.json_bodies import VERIFIED, parsed, read_body
+from mirror_connect.app.rest.json_bodies import VERIFIED, NumberText, parsed, read_body
 from mirror_connect.app.rest.media_types import require_json
 
 # Of a body whose sender is not known yet. Whoever signs as our workers do is known by the header.
 UNSIGNED_LIMIT: Final = 256 << 10
+_LONGEST_NUMBER: Final = 10
 # The same paths as in Connect's Basic authentication extension.
 _SIGNED: Final = re.compile(r"POST /connectors/[^/]+/tasks|PUT /connectors/[^/]+/fence")
 # The routes of both.
@@ -76,12 +77,14 @@ def add_worker_routes(application: FastAPI, herder: Herder) -> None:
         await requests.put_task_configs(name, configs, sender)
         return no_body(204)
 
-    @application.put("/connectors/{name}/fence", status_code=204, responses=errors(403, 409, 413))
+    @application.put("/connectors/{name}/fence", status_code=204, responses=errors(403, 404, 409, 413))
     async def fence(name: str, request: Request) -> Response:
-        """Between Connect's workers: a round of zombie fencing. Refused here."""
-        del name
-        await check_signed(herder, request, Asked.FENCING)
-        raise NotLeader
+        """Between workers: the leader fences former tasks of a connector that copies exactly once."""
+        body, _ = await check_signed(herder, request, Asked.FENCING)
+        generation = _generation(await parsed(body) if body else {})
+        assert herder.fencing is not None
+        await herder.fencing.lead_round(name, generation)
+        return no_body(204)
 
 
 def _task_configs(value: Any) -> list[dict[str, str]]:
@@ -90,6 +93,14 @@ def _task_configs(value: Any) -> list[dict[str, str]]:
     if not all(isinstance(text, str) for each in value for text in each.values()):
         raise BadRequest("A task config has only text as values")
     return [{name: str(text) for name, text in each.items()} for each in value]
+
+
+def _generation(value: Any) -> int:
+    """Of the group, as the sender knows it; 0 if it does not say."""
+    found = value.get("generation", NumberText("0")) if isinstance(value, dict) else None
+    if not isinstance(found, NumberText) or not found.isdecimal() or len(found) > _LONGEST_NUMBER:
+        raise BadRequest("The request body must be a JSON object with the generation of the group")
+    return int(found)
 
 
 def _target(request: Request) -> bytes:
