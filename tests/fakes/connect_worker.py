@@ -255,8 +255,8 @@ class FakeWorker:
         worker_id: str = WORKER_ID,
         worker_client: WorkerClient | None = None,
         rules: ConfigRules | None = None,
-        link: WorkersLink | None = None,
         leader: LeaderClient | None = None,
+        link: WorkersLink | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.metrics = metrics or WorkerMetrics()

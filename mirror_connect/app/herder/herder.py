@@ -63,8 +63,8 @@ class Herder:
     `standalone`: a few answers are those of Connect's standalone mode. `metrics`: what the supervisor's tasks tell.
     `worker_client`: reaches the other workers of the group; None: over `link`.
     `fence_tasks`, `transactional_id`: of tasks with transactions; None if there are none.
+    `leader`: the way to another worker that leads; None: over `link`.
     `link`: how workers of the group ask each other.
-    `leader`: the way to another worker that leads.
     """
 
     def __init__(
@@ -87,13 +87,15 @@ class Herder:
         worker_client: WorkerClient | None = None,
         fence_tasks: FenceTasks | None = None,
         transactional_id: Callable[[TaskId], str] = lambda _: "",
-        link: WorkersLink | None = None,
         leader: LeaderClient | None = None,
+        link: WorkersLink | None = None,
     ) -> None:
         metrics, link = metrics or WorkerMetrics(), link or WorkersLink()
         self.worker_client: Final = SignedClient(link, configs, membership, worker_id)
         if worker_client is None and self.worker_client.available:
             worker_client = self.worker_client
+        if leader is None and self.worker_client.available:
+            leader = self.worker_client
         self._stored_configs = configs
         self._membership = membership
         rules, tracking = rules or ConfigRules(), topic_tracking or TopicTracking()
@@ -154,6 +156,8 @@ class Herder:
             leadership=self.leadership,
             reconciler=self._reconciler,
             reads=self.connectors,
+            membership=membership,
+            worker_id=worker_id,
             standalone=standalone,
         )
         support = rules.exactly_once
@@ -197,7 +201,9 @@ class Herder:
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
         self.worker_requests: Final = (
-            StandaloneRequests() if standalone else WorkerRequests(configs, self.leadership, link)
+            StandaloneRequests()
+            if standalone
+            else WorkerRequests(configs, self.leadership, link, membership=membership, task_configs=self.task_configs)
         )
         self._key_rotation = SessionKeyRotation(configs, self.leadership)
 

@@ -12,19 +12,18 @@ from enum import StrEnum
 from typing import Final, NoReturn
 
 from mirror_connect.app.errors import (
-    BadRequest,
-    ConnectorNotFound,
     Forbidden,
     NotInStandaloneMode,
 )
+from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.herder.leadership import Leadership
-from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.request_signatures import (
     WORKER_SIGNATURE,
     Verified,
     WorkerSignatures,
     check_body_signature,
 )
+from mirror_connect.app.herder.task_config_writes import TaskConfigWrites
 from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.storage.config_records import SessionKey
 from mirror_connect.app.storage.config_view import Change, SessionKeyChanged
@@ -57,10 +56,15 @@ class WorkerRequests:
         configs: ConfigStore,
         leadership: Leadership,
         link: WorkersLink,
+        *,
+        membership: Membership,
+        task_configs: TaskConfigWrites,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._configs = configs
         self._leadership = leadership
+        self._membership = membership
+        self._task_configs = task_configs
         self._link = link
         self._clock = clock
         self._allowed = link.inter_worker.verification_algorithms
@@ -89,17 +93,15 @@ class WorkerRequests:
         )
 
     async def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]], sender: str) -> None:
-        """Writes the task configs of a connector that another worker runs; only the leader does."""
-        async with self._leadership.writing() as snapshot:
-            if not snapshot.contains(name):
-                raise ConnectorNotFound(name)
-            if configs and snapshot.target_states.get(name) == TargetState.STOPPED:
-                raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
-            self._check_sender(name, sender)
-            await self._configs.put_task_configs(name, configs)
-
-    def _check_sender(self, name: str, sender: str) -> None:
-        """Who ran the connector before must not undo what its present worker has written."""
+        """Writes the task configs of a connector that another worker runs; only the leader does. See TaskConfigWrites."""
+        await self._leadership.until_ready()
+        runs = [each.worker_id for each in self._membership.assignment.workers if name in each.connectors]
+        if runs and sender not in runs:
+            # Who ran it before computed them from an older config.
+            raise Forbidden(
+                f"Task configs of connector {name} from {sender} are refused: {', '.join(runs)} runs it now"
+            )
+        await self._task_configs.take(name, configs)
 
     def _keys(self) -> list[SessionKey]:
         self._follow()

@@ -39,7 +39,14 @@ async def test_a_former_key_counts_for_a_minute() -> None:
     now = 1_700_000_000.0
     async with worker.running():
         await eventually(lambda: worker.configs.snapshot().session_key is not None)
-        requests = WorkerRequests(worker.configs, worker.herder.leadership, worker.link, lambda: now)
+        requests = WorkerRequests(
+            worker.configs,
+            worker.herder.leadership,
+            worker.link,
+            membership=worker.membership,
+            task_configs=worker.herder.task_configs,
+            clock=lambda: now,
+        )
         former = worker.configs.snapshot().session_key
         assert former is not None
         signature = body_signature(b"[]", former, "HmacSHA256")

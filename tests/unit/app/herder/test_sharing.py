@@ -67,7 +67,7 @@ async def test_a_follower_asks_again_when_the_leader_did_not_answer(
     group: SharingWorkers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("mirror_connect.app.herder.task_config_writes.RETRY_S", 0.01)
-    group.to_leader.failures = [WorkerUnreachable("http://w0", "does not answer")]
+    group.to_leader.failures = [WorkerUnreachable("http://w0", "does not answer", sent=False)]
     await created(group, tasks=1)
     assert group.to_leader.asked == ["a", "a"]
     assert [line for line in caplog.messages if "cannot be written yet" in line] == [

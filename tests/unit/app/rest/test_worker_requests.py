@@ -173,7 +173,7 @@ async def test_recorded_task_configs_are_not_taken_a_second_time(client: httpx.A
 async def test_a_stopped_connector_gets_no_task_configs(client: httpx.AsyncClient, worker: FakeWorker) -> None:
     await worker.herder.configs.stop("a")
     answer = await client.post("/connectors/a/tasks", content=BODY, headers=of_a_worker(worker, BODY))
-    assert answer.json()["message"] == "Cannot submit non-empty set of task configs for stopped connector a"
+    assert answer.json()["message"] == "Connector a is paused or stopped: its task configs stay as they are"
 
 
 async def test_who_does_not_lead_writes_no_task_configs_and_passes_none_on(
