@@ -129,6 +129,22 @@ such link, or wrong usage.""",
         group=SEEN,
     ),
     Command(
+        "workers",
+        "[OPTION …]",
+        "the workers of a group, and what runs where",
+        f"{_ENTRY}.workers_command:main",
+        f"""\
+Lists the workers of the group: which one leads, their connectors and tasks, and
+for how long each surely keeps them without another heartbeat. name/0-2 stands
+for the tasks 0 to 2 of a connector. Any worker of the group tells it.
+{_CONNECTION}
+{_SHOWN}
+
+Exit code: 0 fine, 1 no worker leads, 2 the worker can't be reached or is
+Kafka's, or wrong usage.""",
+        group=SEEN,
+    ),
+    Command(
         "config",
         "CONNECTOR|VERB [OPTION …]",
         "a connector's config; the contexts, which name workers",

@@ -81,6 +81,8 @@ class LinksWorker:
     topics: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     groups: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     partitions: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    # As of GET /admin/workers; None: there is none.
+    workers: dict[str, Any] | None = None
     # Name → how many tasks it has.
     connectors: dict[str, int] = field(default_factory=dict)
     url: str = ""
@@ -105,6 +107,8 @@ class LinksWorker:
         parsed = urlsplit(address)
         query = {name: values[-1] for name, values in parse_qs(parsed.query).items()}
         match [unquote(each) for each in parsed.path.strip("/").split("/")]:
+            case ["admin", "workers"] if self.workers is not None:
+                return 200, self.workers
             case ["admin", "links"]:
                 worker = {"id": "w:8083", "version": "4.3.1", "kafka_cluster_id": "c", "time_ms": NOW_MS}
                 return 200, {"worker": {**worker, "read_only": False}, "links": self.links}

@@ -81,6 +81,13 @@ class FiguresElsewhere:
         """The ids of the workers that have told what they know lately."""
         return frozenset(worker for worker, each in self._others.items() if self._is_known(each))
 
+    def worker(self, worker_id: str) -> tuple[WorkerFigures, float] | None:
+        """What a worker has told lately, and how many seconds ago."""
+        found = self._others.get(worker_id)
+        if found is None or found.figures is None or found.at is None or not self._is_known(found):
+            return None
+        return found.figures, self.clock() - found.at
+
     def told(self, connector: str) -> list[ToldConnector]:
         """What each of them has told of a connector; its `tasks` are all that tell there."""
         now, found = self.clock(), []

@@ -43,6 +43,7 @@ from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import Health, ServerInfo
 from mirror_connect.app.herder.worker_client import SignedClient, WorkersLink
 from mirror_connect.app.herder.worker_requests import StandaloneRequests, WorkerRequests
+from mirror_connect.app.herder.workers import Workers
 from mirror_connect.app.herder.zombie_fencing import FenceTasks, ZombieFencing
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.config_view import ConfigSnapshot
@@ -198,6 +199,14 @@ class Herder:
             client=worker_client,
         )
         self._link_watch = LinkWatch(self.links)
+        self.workers: Final = Workers(
+            worker_id=worker_id,
+            leadership=self.leadership,
+            membership=membership,
+            configs=configs,
+            elsewhere=self.links.others,
+            now_ms=metrics.now_ms,
+        )
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
         self.worker_requests: Final = (

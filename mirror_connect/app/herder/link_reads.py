@@ -7,6 +7,7 @@ the same. What another worker does not tell is unknown.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -152,7 +153,8 @@ class LinkReads:
         """What this worker tells another one, line by line."""
         await self._leadership.until_ready()
         members = [each for link in self.present() for each in link.members]
-        return own_lines(self._worker_id, self.metrics, members, rows_of)
+        lease = self._membership.runs_for()
+        return own_lines(self._worker_id, lease if math.isfinite(lease) else None, self.metrics, members, rows_of)
 
     async def history(self, link: str, minutes: float) -> list[HistoryPoint]:
         """The last minutes of a link, the newest point last."""

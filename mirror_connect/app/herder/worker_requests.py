@@ -38,6 +38,7 @@ class Asked(StrEnum):
 
     TASK_CONFIGS = "externally setting task configurations"
     FENCING = "exactly-once source connectors"
+    FIGURES = "figures of other workers"
 
 
 class StandaloneRequests:

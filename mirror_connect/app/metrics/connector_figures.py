@@ -80,10 +80,13 @@ class ConnectorRows:
 class WorkerFigures:
     """All that a worker tells. `process` names its process: counts begin at 0 with each.
 
-    `rows`: of the connectors that were asked for.
+    `version` is that of mirror-connect, and `lease` says for how many seconds the worker surely keeps what it runs. `rows`:
+    of the connectors that were asked for.
     """
 
     worker_id: str
     process: str
+    version: str | None = None
+    lease: float | None = None
     connectors: Mapping[str, ConnectorFigures] = field(default_factory=dict)
     rows: Mapping[str, ConnectorRows] = field(default_factory=dict)

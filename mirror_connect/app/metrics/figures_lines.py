@@ -39,9 +39,10 @@ class BadFigures(ValueError):
 # --- written ----------------------------------------------------------------------------------------------------------
 
 
-def head_line(worker_id: str, process: str) -> bytes:
-    """The first one."""
-    return _line({"version": _VERSION, "worker_id": worker_id, "process": process})
+def head_line(worker_id: str, process: str, version: str | None = None, lease: float | None = None) -> bytes:
+    """The first one; see WorkerFigures."""
+    told = {"worker_id": worker_id, "process": process, "worker_version": version, "lease": lease}
+    return _line({"version": _VERSION, **told})
 
 
 def figures_line(name: str, figures: ConnectorFigures) -> bytes:
@@ -106,7 +107,12 @@ class FiguresReader:
         try:
             body = json.loads(line)
             if self._head is None:
-                self._head = {"worker_id": str(body["worker_id"]), "process": str(body["process"])}
+                self._head = {
+                    "worker_id": str(body["worker_id"]),
+                    "process": str(body["process"]),
+                    "version": body.get("worker_version"),
+                    "lease": body.get("lease"),
+                }
             elif body.get("end") is True:
                 self._ended = True
             elif isinstance(body.get("connector"), str):
@@ -125,7 +131,7 @@ class FiguresReader:
             )
             for name in names
         }
-        return WorkerFigures(self._head["worker_id"], self._head["process"], self._connectors, rows)
+        return WorkerFigures(**self._head, connectors=self._connectors, rows=rows)
 
     def _take_connector(self, name: str, body: Mapping[str, Any]) -> None:
         if "figures" in body:

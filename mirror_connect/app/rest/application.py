@@ -42,7 +42,9 @@ from mirror_connect.app.rest.pages import add_page_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
 from mirror_connect.app.rest.server import add_server_routes
 from mirror_connect.app.rest.uris import UriGate, whole_names
+from mirror_connect.app.rest.worker_figures import add_figures_route
 from mirror_connect.app.rest.worker_requests import SIGNED_PATHS, add_worker_routes, is_forwarded, is_signed
+from mirror_connect.app.rest.workers import add_workers_route
 from mirror_connect.app.version import API_VERSION
 
 log = logging.getLogger(__name__)
@@ -102,6 +104,7 @@ def create_admin_application(
     application = _without_routes(authenticators, refuses_writes=surface.refuses_writes)
     add_admin_routes(application, herder)
     add_link_routes(application, lambda: herder.links, read_only=surface.refuses_writes)
+    add_workers_route(application, lambda: herder.workers)
     gate = UriGate(application, herder.connectors.has)
     return (surface.budget or BodyBudget()).guard(ForeignPages(gate, None))
 
@@ -145,10 +148,12 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     add_connector_routes(application, herder)
     add_offset_routes(application, herder)
     add_worker_routes(application, herder)
+    add_figures_route(application, herder)
     add_plugin_routes(application, herder)
     # At `listeners` whatever admin.listeners says: it shows no more than the connectors' statuses there, and page and
     # command line need both.
     add_link_routes(application, lambda: herder.links, read_only=surface.read_only or surface.refuses_writes)
+    add_workers_route(application, lambda: herder.workers)
     if surface.admin:
         add_admin_routes(application, herder)
     if surface.docs:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request, Response
 
 from mirror_connect.app.errors import BadRequest
+from mirror_connect.app.herder.figures_elsewhere import PATH as FIGURES
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.request_signatures import ALGORITHM, SIGNATURE, WORKER_SIGNATURE
 from mirror_connect.app.herder.worker_requests import Asked, StandaloneRequests
@@ -19,10 +20,11 @@ from mirror_connect.app.rest.media_types import require_json
 # Of a body whose sender is not known yet. Whoever signs as our workers do is known by the header.
 UNSIGNED_LIMIT: Final = 256 << 10
 _LONGEST_NUMBER: Final = 10
-# The same paths as in Connect's Basic authentication extension.
-_SIGNED: Final = re.compile(r"POST /connectors/[^/]+/tasks|PUT /connectors/[^/]+/fence")
-# The routes of both.
-SIGNED_PATHS: Final = frozenset({"/connectors/{name}/tasks", "/connectors/{name}/fence"})
+# The same paths as in Connect's Basic authentication extension, and one of our own.
+_CONNECTS: Final = r"POST /connectors/[^/]+/tasks|PUT /connectors/[^/]+/fence"
+_SIGNED: Final = re.compile(rf"{_CONNECTS}|POST {re.escape(FIGURES)}")
+# The routes of all.
+SIGNED_PATHS: Final = frozenset({"/connectors/{name}/tasks", "/connectors/{name}/fence", FIGURES})
 
 
 def is_signed(request: Request) -> bool:

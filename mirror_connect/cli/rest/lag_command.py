@@ -53,7 +53,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     answer, links = links_of(worker, chosen.link)
     by = chosen.by or (LINKS if chosen.link is None else TOPICS)
     late = [] if chosen.max_lag is None else _late([each for each in links if copies(each)], chosen.max_lag)
-    remarks = [*notes(links), *late]
+    remarks = [*notes(links, worker.url), *late]
     wrong = bool(late) or any(map(is_stopped_by_itself, links))
     if by == LINKS:
         rows: Sequence[Row] = [{"link": each["name"], **each} for each in links]

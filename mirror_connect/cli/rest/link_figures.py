@@ -100,14 +100,19 @@ def is_stopped_by_itself(link: Mapping[str, Any]) -> bool:
     return link.get("state") in STOPPED_BY_ITSELF
 
 
-def notes(links: Sequence[Row]) -> list[str]:
-    """Why figures are unknown: a line for each link that another worker runs, and for each that is not up."""
+def notes(links: Sequence[Row], worker_url: str) -> list[str]:
+    """Why figures are unknown: a line for each link with workers that tell nothing, and for each that is not up."""
     lines = []
     for each in links:
         name = plain(each["name"])
         if each.get("trace"):
             lines.append(f"{name}: {'; '.join(cause_of(each['trace']))}")
-        if each.get("leads") is False:
+        if silent := each.get("unknown_workers"):
+            names = ", ".join(map(plain, silent))
+            lines.append(
+                f"{name}: tasks of it run at {names}, whose figures {worker_url} can't get; sums leave them out"
+            )
+        elif each.get("leads") is False and each.get("problems") is None:
             leader = each.get("leader_url")
             where = f"the leader is {leader}" if leader else "no leader is known yet"
             lines.append(f"{name}: this worker does not run it and knows no figures or problems; {where}")

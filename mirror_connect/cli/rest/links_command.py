@@ -63,7 +63,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         f"{worker.url} has no links: it runs no mirror connector.",
     )
     lines = [f"{plain(each['name'])}: {problem['line']}" for each in links for problem in list(problems_of(each))[:1]]
-    lines += notes(links)
+    lines += notes(links, worker.url)
     if any((_problems(each) or 0) > 1 for each in links):
         lines.append("mirror-connect problems lists all problems.")
     return View({**answer, "links": links}, [listing], lines, any(map(is_stopped_by_itself, links)))

@@ -57,7 +57,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         rows = [row for each in links for row in problems_of(each)]
         more = sum(int(each.get("more_problems") or 0) for each in links)
         lines += [f"… and {more:,} more problems"] if more else []
-        lines += notes(links)
+        lines += notes(links, worker.url)
         if links and not rows and all(each.get("problems") is None for each in links):
             return View({"problems": None}, [], lines, True)
     return View({"problems": rows}, [Listing(_COLUMNS, rows, "No problems.")], lines, bool(rows))

@@ -68,4 +68,4 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         rows,
         f"No topic has {chosen.search} in its name." if chosen.search else "No topic is known yet.",
     )
-    return View({"topics": rows}, [listing], notes(links))
+    return View({"topics": rows}, [listing], notes(links, worker.url))

@@ -27,6 +27,7 @@ from mirror_connect.cli.rest import (
     state_commands,
     status_command,
     topics_command,
+    workers_command,
 )
 from mirror_connect.cli.rest.arguments import Parser
 from mirror_connect.cli.rest.command_run import action_parser, view_parser
@@ -39,6 +40,7 @@ VIEWS: dict[str, Any] = {
     "topics": topics_command,
     "groups": groups_command,
     "problems": problems_command,
+    "workers": workers_command,
 }
 SCREEN = (24, 80)
 GROUPS = {each.group for each in COMMANDS.values() if each.group}

@@ -72,7 +72,7 @@ async def test_no_other_route_changes_anything(worker: FakeWorker, client: httpx
     for path, methods in paths.items():
         for method in methods.keys() - {"get"}:
             answer = await client.request(method.upper(), path.format(**names), json=source_config())
-            allowed = "/config/validate" in path or path.endswith(("/fence", "{name}/tasks"))
+            allowed = "/config/validate" in path or path.endswith(("/fence", "{name}/tasks", "/figures"))
             assert (answer.json() == REFUSED) != allowed, (method, path)
 
 

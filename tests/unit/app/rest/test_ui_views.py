@@ -169,6 +169,7 @@ VIEWS: Final = [
     pytest.param(f"{LINK}/connectors", ["mirror-A-B"], [], id="connectors_of_a_link"),
     pytest.param(f"{LINK}/topics/orders-0001", ["Log end", "Partition"], [], id="partitions"),
     pytest.param("#/connectors", ["2 of 4 connectors"], [], id="connectors"),
+    pytest.param("#/workers", ["1 worker with 2 tasks", "worker-1:8083"], [], id="workers"),
     pytest.param("#/connectors/mirror-A-B", ["Tasks", "Config", "source.cluster.alias"], [], id="connector"),
     pytest.param("#/connectors/mirror-A-B", ["Tasks", "Config"], ["Delete"], id="question"),
     pytest.param("#/connectors/mirror-A-B/edit", ["Essentials"], ["Mirroring", "Security"], id="edit"),
@@ -302,11 +303,28 @@ def test_a_refused_change_is_one_line(page: Browser, site: Site) -> None:
     assert page.findings() == []
 
 
-def test_a_standby_says_which_worker_knows(page: Browser, site: Site) -> None:
+def test_a_worker_without_its_group_says_which_one_leads(page: Browser, site: Site) -> None:
     nothing = {"lag": made_up.UNKNOWN_LAG, "rate": None, "latency_ms": None, "problems": None, "groups": None}
     site.links.links[:] = [made_up.link("A", "B", leads=False, leader_url="http://10.0.0.2:8083/", **nothing)]
-    page.wait_text("standby for A->B", "http://10.0.0.2:8083/", "How far they are behind is unknown")
+    page.wait_text("no figures and no problems of A->B", "http://10.0.0.2:8083/", "How far they are behind is unknown")
     assert page.findings() == []
+
+
+def test_another_worker_without_an_answer_is_named_and_its_figures_are_unknown(page: Browser, site: Site) -> None:
+    lag = {**made_up.LAG, "partitions_unknown": 24}
+    away = made_up.link("A", "B", lag=lag, rate=None, unknown_workers=["10.0.0.2:8083"], leads=False)
+    site.links.links[:] = [away, made_up.link("B", "A", leads=False)]
+    page.wait_text("Figures of tasks at 10.0.0.2:8083 are unknown", "of 1 that is unknown")
+    assert "unknown" in page.row("Links", "A → B")
+    assert "unknown" not in page.row("Links", "B → A")
+    assert page.findings() == []
+
+
+def test_the_workers_of_the_group_say_what_they_run(page: Browser) -> None:
+    show(page, "#/workers", "worker-1:8083 (this one)")
+    row = page.row("Workers", "worker-1:8083")
+    assert "leads" in row
+    assert "mirror-A-B tasks 0–1" in row.replace("\n", " ")
 
 
 def test_a_worker_that_does_not_answer_leaves_what_was_known(page: Browser) -> None:

@@ -236,6 +236,14 @@ def test_a_standby_says_that_it_knows_nothing_and_who_does(linked: LinksWorker, 
     assert mirror("links", "--worker", linked.url).texts[0].startswith("A->B RUNNING 1 h ago unknown unknown unknown")
 
 
+def test_a_worker_whose_figures_are_unknown_is_named(linked: LinksWorker, mirror: Mirror) -> None:
+    linked.links = [link(leads=False, leader_url="http://l:8083/", unknown_workers=["x:8083", "y:8083"], rate=None)]
+    for command in ("links", "lag", "problems"):
+        done = mirror(command, "--worker", linked.url)
+        assert f"A->B: tasks of it run at x:8083, y:8083, whose figures {linked.url} can't get" in done.out, done.out
+        assert "does not run it" not in done.out
+
+
 def test_heartbeats_alone_have_no_lag(linked: LinksWorker, mirror: Mirror) -> None:
     linked.links = [link(lag=lag(None, None), connectors=[{**link()["connectors"][0], "kind": "heartbeat"}])]
     done = mirror("lag", "--max-lag", "1s", "--worker", linked.url)

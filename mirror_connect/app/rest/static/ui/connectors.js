@@ -37,12 +37,19 @@ export function connectorTable(rows) {
       { head: "Tasks", cell: (row) => tasksText(row.tasks) },
       { head: "Kind", cell: (row) => row.kind },
       { head: "Link", cell: (row) => h("a", { href: linkHref(row.link) }, row.link) },
-      { head: "Worker", cell: (row) => h("span", { class: "quiet" }, row.worker_id ?? "none") },
+      { head: "Workers", cell: (row) => h("span", { class: "quiet" }, workersOf(row)) },
     ],
     rows,
     key: (row) => `${row.link} ${row.name}`,
     none: "No connectors yet.",
   });
+}
+
+/** Where the connector and its tasks run: some, if they are many. */
+function workersOf({ worker_id, tasks }) {
+  const all = [...new Set([worker_id, ...tasks.map((task) => task.worker_id)].filter(Boolean))];
+  if (!all.length) return "none";
+  return all.length > 3 ? `${all.slice(0, 3).join(", ")} and ${all.length - 3} more` : all.join(", ");
 }
 
 function tasksText(tasks) {

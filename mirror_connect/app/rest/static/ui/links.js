@@ -15,6 +15,8 @@ const UNKNOWN = {
   more_problems: 0,
   last_report_ms: null,
   leads: true,
+  unknown_workers: [],
+  told: true,
   leader_url: null,
   trace: null,
   home: "",
@@ -34,12 +36,12 @@ export async function loadLinks() {
 }
 
 /**
- * With every member that the views read. A worker that does not run the link knows neither problems nor figures.
+ * With every member that the views read. `told`: whether any worker of the group has told problems and figures.
  * `home` is where the page of its connectors is: in dedicated mode, which has no cluster of its own, each flow has one.
  */
 function whole(link, worker) {
   const home = worker.kafka_cluster_id === null ? `${encodeURIComponent(link.source)}/${encodeURIComponent(link.target)}/ui` : "";
-  return { ...link, rate: link.rate ?? UNKNOWN.rate, problems: link.problems ?? [], home };
+  return { ...link, rate: link.rate ?? UNKNOWN.rate, problems: link.problems ?? [], told: link.problems !== null, home };
 }
 
 function derived(expanded) {

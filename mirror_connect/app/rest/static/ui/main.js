@@ -11,6 +11,7 @@ import { watch } from "./live.js";
 import { overview } from "./overview.js";
 import { Refused } from "./rest.js";
 import { topicView } from "./topic.js";
+import { workersView } from "./workers.js";
 
 const POLL_MS = 5000;
 const element = (id) => document.getElementById(id);
@@ -126,6 +127,7 @@ function dialog({ title, text, yes, typed, danger, then }) {
 const ROUTES = [
   { at: /^$/, open: () => overview(app), key: () => "overview" },
   { at: /^connectors$/, open: () => connectorsView(app), key: () => "connectors" },
+  { at: /^workers$/, open: () => workersView(app), key: () => "workers" },
   { at: /^create$/, open: () => configView(app, null), key: () => "create" },
   { at: /^connectors\/([^/]+)$/, open: (name) => connectorView(app, name), key: (name) => `connector ${name}` },
   { at: /^connectors\/([^/]+)\/edit$/, open: (name) => configView(app, name), key: (name) => `edit ${name}` },
@@ -197,6 +199,8 @@ function drawHeader() {
         { "aria-label": "Views" },
         tab("#/", "Links", here === "" || here.startsWith("links")),
         tab("#/connectors", "Connectors", here.startsWith("connectors")),
+        // In dedicated mode each flow has a group of its own, and a page below its path.
+        worker && app.figures && worker.kafka_cluster_id !== null ? tab("#/workers", "Workers", here === "workers") : null,
         worker && !app.readOnly ? tab("#/create", "New connector", here === "create") : null,
       ),
       h(

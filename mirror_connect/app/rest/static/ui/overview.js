@@ -71,17 +71,21 @@ function linkTable(links) {
   });
 }
 
-/** The line about links that another worker runs: only that one knows how they are. */
+/** The line about workers whose tasks this one knows nothing of. */
 export function elsewhere(links) {
-  const led = links.filter((link) => !link.leads);
-  if (!led.length) return null;
-  const url = led.find((link) => link.leader_url)?.leader_url;
-  const what = led.length === 1 ? led[0].name : f.plural(led.length, "link");
+  const silent = [...new Set(links.flatMap((link) => link.unknown_workers))].sort();
+  if (silent.length) {
+    const line = `Figures of tasks at ${silent.join(", ")} are unknown: this worker gets no answer from there. Sums leave these tasks out.`;
+    return h("p", { class: "banner", key: "elsewhere" }, "▲ ", line);
+  }
+  const untold = links.filter((link) => !link.leads && !link.told);
+  if (!untold.length) return null;
+  const url = untold.find((link) => link.leader_url)?.leader_url;
   return h(
     "p",
     { class: "banner", key: "elsewhere" },
-    `This worker is a standby for ${what}: figures, problems and changes are at `,
-    url ? h("a", { href: new URL("ui", url).href }, url) : "the worker that leads, which is not known now",
+    `This worker knows no figures and no problems of ${untold.length === 1 ? untold[0].name : f.plural(untold.length, "link")}. `,
+    url ? ["The leader is ", h("a", { href: new URL("ui", url).href }, url)] : "The worker that leads is not known now",
     ".",
   );
 }

@@ -39,7 +39,7 @@ export function topicView(app, link, topic) {
       h(
         "section",
         { class: "card", key: "partitions" },
-        trouble || !told ? h("p", { class: trouble ? "trouble" : "quiet" }, trouble ?? "Loading …") : partitions(told.partitions.slice(0, shown)),
+        trouble || !told ? h("p", { class: trouble ? "trouble" : "quiet" }, trouble ?? "Loading …") : partitions(told.partitions.slice(0, shown), workers(app, link)),
         told && told.partitions.length > shown
           ? h("button", { type: "button", onclick: () => more(told.partitions.length) }, `Show all ${f.count(told.partitions.length)} partitions`)
           : null,
@@ -53,7 +53,13 @@ export function topicView(app, link, topic) {
   }
 }
 
-function partitions(rows) {
+/** Task → worker, if one connector of the link alone copies topics. */
+function workers(app, name) {
+  const copying = app.links.find((each) => each.name === name)?.connectors.filter((each) => each.kind === "source") ?? [];
+  return new Map(copying.length === 1 ? copying[0].tasks.map((task) => [task.id, task.worker_id]) : []);
+}
+
+function partitions(rows, workerOf) {
   return table({
     label: "Partitions",
     columns: [
@@ -68,6 +74,7 @@ function partitions(rows) {
       { head: "Records", number: true, cell: (row) => f.or(row.records, f.count) },
       { head: "Bytes", number: true, cell: (row) => f.or(row.bytes, f.bytes) },
       { head: "Task", number: true, cell: (row) => f.or(row.task, String, "none") },
+      { head: "Worker", cell: (row) => h("span", { class: "quiet" }, f.or(workerOf.get(row.task), String)) },
     ],
     rows,
     key: (row) => row.partition,
