@@ -54,7 +54,8 @@ def measured_worker(
         lease_s=runs_for if runs_for > 0 and math.isfinite(runs_for) else None,
         leader=membership.leader_url if in_group else None,
         member=member,
-        rebalancing=membership.leader_url is None if in_group else None,
+        rebalancing=_rebalances(membership, in_group=in_group),
+        rebalances=membership.rebalances() if in_group else None,
         epoch=membership.generation if in_group and membership.generation >= 0 else None,
     )
 
@@ -71,6 +72,7 @@ def _connector(
     asked = (config.get(METRIC_NAMES_KEY.name) or LEGACY).split(",")
     return MeasuredConnector(
         name=_name(member, flow),
+        itself=itself,
         bare_name=view.name,
         class_name=view.class_name,
         kind=view.kind,
@@ -84,6 +86,13 @@ def _connector(
         metrics=member.metrics,
         formats=frozenset(each.strip() for each in asked) & _FORMATS,
     )
+
+
+def _rebalances(membership: Membership, *, in_group: bool) -> bool | None:
+    if not in_group:
+        return None
+    known = membership.rebalances()
+    return membership.leader_url is None or (known is not None and known.rebalancing)
 
 
 def _name(member: Member, flow: str) -> str:

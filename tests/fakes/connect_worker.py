@@ -28,6 +28,7 @@ from mirror_connect.app.herder.interfaces import (
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.herder.worker_client import WorkersLink
+from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
@@ -71,6 +72,7 @@ class FakeMembership:
     # What the group has assigned; None: all that is wanted to the leader, nothing to anybody else.
     assigned: GroupAssignment | None = None
     rejoins: int = 0
+    rebalanced: RebalanceFigures | None = None
 
     @property
     def assignment(self) -> GroupAssignment:
@@ -86,6 +88,9 @@ class FakeMembership:
     @property
     def steady(self) -> bool:
         return True
+
+    def rebalances(self) -> RebalanceFigures | None:
+        return self.rebalanced
 
     def rejoin(self) -> None:
         self.rejoins += 1

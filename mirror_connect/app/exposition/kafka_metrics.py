@@ -91,6 +91,18 @@ _REBALANCE: Final = "connect-worker-rebalance-metrics"
 REBALANCING: Final = _gauge(CONNECT, _REBALANCE, (), "rebalancing", "1 while the worker's group rebalances.")
 EPOCH: Final = _gauge(CONNECT, _REBALANCE, (), "epoch", "Generation of the worker's group.")
 LEADER_NAME: Final = _text(CONNECT, _REBALANCE, (), "leader-name", "The leader of the worker's group.")
+COMPLETED_REBALANCES: Final = _counter(
+    CONNECT, _REBALANCE, (), "completed-rebalances-total", "Rebalances that this worker has taken part in."
+)
+REBALANCE_AVG: Final = _gauge(
+    CONNECT, _REBALANCE, (), "rebalance-avg-time-ms", "Time of a rebalance: the mean of the last minute."
+)
+REBALANCE_MAX: Final = _gauge(
+    CONNECT, _REBALANCE, (), "rebalance-max-time-ms", "Time of a rebalance: the longest of the last minute."
+)
+SINCE_REBALANCE: Final = _gauge(
+    CONNECT, _REBALANCE, (), "time-since-last-rebalance-ms", "Time since the last rebalance has ended."
+)
 
 _CONNECTOR: Final = "connector-metrics"
 CONNECTOR_STATUS: Final = _text(CONNECT, _CONNECTOR, ("connector",), "status", "State of a connector.")

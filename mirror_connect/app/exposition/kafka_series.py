@@ -130,7 +130,7 @@ class KafkaSeries:
 
     def _of_worker(self) -> Iterator[Samples]:
         workers = self._process.workers
-        yield self._samples(kafka.CONNECTOR_COUNT, [("", sum(len(each.connectors) for each in workers))])
+        yield self._samples(kafka.CONNECTOR_COUNT, [("", sum(map(_run_here, workers)))])
         tasks = sum(len(connector.tasks) for _, connector in self._connectors())
         yield self._samples(kafka.TASK_COUNT, [("", tasks)])
         members = [each for each in workers if each.member is not None]
@@ -140,11 +140,22 @@ class KafkaSeries:
         yield self._samples(kafka.REBALANCING, [("", int(any(known)))] if known else [])
         epochs = [each.epoch for each in workers if each.epoch is not None]
         yield self._samples(kafka.EPOCH, [("", max(epochs))] if epochs else [])
+        told = [each.rebalances for each in workers if each.rebalances is not None]
+        completed = [("", sum(each.completed for each in told))] if told else []
+        yield self._samples(kafka.COMPLETED_REBALANCES, completed)
+        recent: Window | None = None
+        for each in told:
+            recent = recent if each.recent is None else each.recent.plus(recent)
+        yield self._samples(kafka.REBALANCE_AVG, [("", recent.total / recent.count)] if recent else [])
+        yield self._samples(kafka.REBALANCE_MAX, [("", recent.most)] if recent else [])
+        ended = [each.since_ms for each in told if each.since_ms is not None]
+        yield self._samples(kafka.SINCE_REBALANCE, [("", min(ended))] if ended else [])
         leaders = dict.fromkeys(each.leader for each in workers if each.leader is not None)
         yield self._samples(kafka.LEADER_NAME, [(self._label(kafka.LEADER_NAME, [each]), 1) for each in leaders])
 
     def _of_connectors(self) -> Iterator[Samples]:
         connectors = [each for _, each in self._connectors()]
+        itself = [each for each in connectors if each.itself]
         yield self._samples(
             kafka.TOTAL_TASKS, [(self._label(kafka.TOTAL_TASKS, [each.name]), len(each.tasks)) for each in connectors]
         )
@@ -155,9 +166,9 @@ class KafkaSeries:
         states = [(each.name, str(task), state.lower()) for each in connectors for task, state in each.tasks.items()]
         for metric, texts in (
             (kafka.CONNECTOR_STATUS, [(each.name, (each.state or "").lower()) for each in connectors]),
-            (kafka.CONNECTOR_CLASS, [(each.name, each.class_name) for each in connectors]),
-            (kafka.CONNECTOR_TYPE, [(each.name, SOURCE) for each in connectors]),
-            (kafka.CONNECTOR_VERSION, [(each.name, version) for each in connectors]),
+            (kafka.CONNECTOR_CLASS, [(each.name, each.class_name) for each in itself]),
+            (kafka.CONNECTOR_TYPE, [(each.name, SOURCE) for each in itself]),
+            (kafka.CONNECTOR_VERSION, [(each.name, version) for each in itself]),
         ):
             rows = [(self._label(metric, [name, told]), 1) for name, told in texts if told]
             if metric is kafka.CONNECTOR_STATUS and self._names is NameSet.JMX:
@@ -274,6 +285,11 @@ class KafkaSeries:
         )
 
 
+def _run_here(worker: MeasuredWorker) -> int:
+    """How many connectors it runs, and not tasks of theirs alone."""
+    return sum(each.itself for each in worker.connectors)
+
+
 def _consumer(connector: MeasuredConnector, task: int) -> str:
     """The client id of MirrorSourceTask's consumer."""
     return f"{connector.source}->{connector.target}|{connector.bare_name}-{task}|replication-consumer"
@@ -299,7 +315,7 @@ def _latency(place: int) -> Callable[[list[Row]], Iterator[_Sampled]]:
 
 
 _ASSIGNED: Final[tuple[tuple[KafkaMetric, Callable[[MeasuredWorker], int]], ...]] = (
-    (kafka.ASSIGNED_CONNECTORS, lambda worker: len(worker.connectors)),
+    (kafka.ASSIGNED_CONNECTORS, _run_here),
     (kafka.ASSIGNED_TASKS, lambda worker: sum(len(each.tasks) for each in worker.connectors)),
 )
 # In the order of kafka_metrics._OF_RECORDS.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mirror_connect.app.metrics.connector_metrics import ConnectorMetrics
+from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.connectors.partitions import TopicPartition
 
 # Values of `metric.names.formats`.
@@ -23,7 +24,7 @@ class MeasuredConnector:
 
     `name`: with the flow before it where several flows have connectors of one name; `bare_name`: its own.
     `kind`: source, checkpoint or heartbeat; None for an unknown class. `state`, `tasks`: as in the status topic; `state` is
-    None at a worker that runs tasks alone.
+    None at a worker that runs tasks alone. `itself`: whether the connector runs here, and not its tasks alone.
     `metrics`: what its tasks have told; None before they have told anything.
     `formats`: where MirrorMaker's metrics are, LEGACY or NEW or both.
     """
@@ -39,6 +40,7 @@ class MeasuredConnector:
     partitions: Collection[TopicPartition]
     groups: Collection[str]
     metrics: ConnectorMetrics | None
+    itself: bool = True
     formats: frozenset[str] = frozenset({LEGACY})
 
 
@@ -48,8 +50,8 @@ class MeasuredWorker:
 
     `leads`: whether it leads its group. `wanted_tasks`: at the leader, how many tasks each connector's config asks for, by
     source, target and name. `now`: seconds of the clock of its metrics; `now_ms`: ms since 1970.
-    `leader`: the URL of the worker that leads. `member`: the client id of its group's member, `epoch` the generation; None
-    without a group.
+    `leader`: the URL of the worker that leads. `member`: the client id of its group's member, `epoch` the generation,
+    `rebalances` what there was of them; None without a group.
     """
 
     flow: str
@@ -63,6 +65,7 @@ class MeasuredWorker:
     member: str | None = None
     rebalancing: bool | None = None
     epoch: int | None = None
+    rebalances: RebalanceFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

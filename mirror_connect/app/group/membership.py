@@ -34,6 +34,7 @@ from mirror_connect.app.group.messages import (
     metadata_to_bytes,
 )
 from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, GroupWork, Silence, WantedWork
+from mirror_connect.app.metrics.rebalances import RebalanceFigures, Rebalances
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
@@ -129,6 +130,7 @@ class Membership:
         self._delay = rebalance_delay_ms / 1000
         self._on_change = on_change
         self._clock = clock
+        self._rebalances = Rebalances(clock)
         self._lease = GroupLease(self._session, rebalance_timeout_ms / 1000, clock)
         self._lease_timer: asyncio.TimerHandle | None = None
         self._member_id = ""
@@ -236,6 +238,10 @@ class Membership:
     def steady(self) -> bool:
         """See interfaces.Membership. Without work to share nothing moves between workers."""
         return self._steady or self._work is None
+
+    def rebalances(self) -> RebalanceFigures | None:
+        """See interfaces.Membership."""
+        return self._rebalances.figures()
 
     def rejoin(self) -> None:
         """See interfaces.Membership."""
@@ -361,6 +367,7 @@ class Membership:
     async def _enter(self) -> None:
         """Joins and syncs once."""
         self._steady = False
+        self._rebalances.begin()
         self._join_at = float("inf")
         joined = await self._while_beating(self._steps.join(self._member_id, self._metadata()), self._place.generation)
         self._member_id = joined.member_id
@@ -376,6 +383,7 @@ class Membership:
             # A leader of version 1 starts everything at once, whoever claims it.
             self._end_lease()
         self._take(assignment, joined.generation, leads=leads)
+        self._rebalances.end()
         # Whoever is told of the assignment may go by it at once.
         self._steady = True
         self._renew(sent, settled=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.other_workers import OtherWorker
@@ -142,6 +143,9 @@ class Membership(Protocol):
 
     def share(self, work: GroupWork) -> None:
         """From now on the members share `work`. Before it, and without it, the leader runs everything."""
+
+    def rebalances(self) -> RebalanceFigures | None:
+        """How often the group has rebalanced, for metrics; None without a group."""
 
     def rejoin(self) -> None:
         """Call this when `work` has changed: what the leader wants, what a member claims no more or has confirmed.

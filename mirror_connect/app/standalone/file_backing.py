@@ -69,6 +69,9 @@ class SoleMembership:
         """See interfaces.Membership."""
         return True
 
+    def rebalances(self) -> None:
+        """See interfaces.Membership. There is no group."""
+
     def rejoin(self) -> None:
         """See interfaces.Membership. There is nobody to share with."""
 

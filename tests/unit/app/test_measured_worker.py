@@ -6,9 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mirror_connect.app.exposition.measured import MeasuredConnector, MeasuredWorker
+from mirror_connect.app.exposition.exposition import ExpositionSettings, pieces_of
+from mirror_connect.app.exposition.measured import MeasuredConnector, MeasuredProcess, MeasuredWorker
+from mirror_connect.app.exposition.page import Format
 from mirror_connect.app.herder.interfaces import OUTSIDE
 from mirror_connect.app.measured_worker import measured_source, measured_worker
+from mirror_connect.app.metrics.rebalances import RebalanceFigures
+from mirror_connect.connectors.task_measures import Window
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, source_config
 from tests.fakes.measured_process import Told, measures, report, row
@@ -103,3 +107,24 @@ async def test_a_worker_outside_the_group_shows_nothing_that_runs() -> None:
         group.workers[1].membership.lease_s = 0.0
         group.workers[1].membership.assigned = OUTSIDE
         assert measured(group.workers[1]).connectors == ()
+
+
+async def test_rebalances_have_kafkas_names(worker: FakeWorker) -> None:
+    worker.membership.rebalanced = RebalanceFigures(True, 3, Window(100, 400, 500, 2), 7_500.0)
+    told = measured(worker)
+    assert told.rebalancing is True
+    page = "".join(
+        piece for piece in pieces_of(MeasuredProcess("1", (told,)), ExpositionSettings(), Format.TEXT) if piece
+    )
+    found = dict(
+        line.rsplit(" ", 1) for line in page.splitlines() if line.startswith("kafka_connect_worker_rebalance_")
+    )
+    assert {name.removeprefix("kafka_connect_worker_rebalance_"): float(value) for name, value in found.items()} == {
+        "completed_rebalances_total": 3,
+        "rebalance_avg_time_ms": 250,
+        "rebalance_max_time_ms": 400,
+        "time_since_last_rebalance_ms": 7_500,
+        "rebalancing": 1,
+        "epoch": 1,
+        'leader_name{leader_name="http://worker-1:8083/"}': 1,
+    }
