@@ -17,7 +17,8 @@ from mirror_connect.spark_jobs.copy.partition_flow import FlowPlace, PartitionFl
 from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
 from tests.fakes.simulated_time import run_simulated
 from tests.models.exactly_once_life import BOUNDARIES, PROTOCOLS, ExactlyOnceLife, ExactlyOnceTarget
-from tests.models.life import Incident, Schedule, live
+from tests.models.life import Incident, Runner, Schedule, live, patched
+from tests.models.life_clusters import PARTITIONS
 from tests.models.schedules import EXAMPLES, lives
 from tests.models.watch import BrokenPromiseError
 
@@ -60,6 +61,31 @@ def test_each_protocol_and_each_boundary_survives_kills_and_aborts() -> None:
         aborted.append(target.aborted)
     assert all(committed)
     assert sum(map(bool, aborted)) > len(aborted) // 2
+
+
+class NeverTold(ExactlyOnceLife):
+    """The answer to each batch of partition 0 says that replicas are missing, so it may be there: no commit without it."""
+
+    def _heal(self) -> None:
+        self.target.denied[0] = True
+
+
+def test_a_partition_that_is_written_and_never_told_holds_the_others_back_for_a_while_only() -> None:
+    shapes = (("plain", 10, 100), ("plain", 11, 100)) * 40
+
+    async def life() -> tuple[int, int]:
+        running = NeverTold(Schedule(shapes, (), old=False, seed=3))
+        running.runners = [Runner(0, running, set(range(PARTITIONS)))]
+        running.target.denied[0] = True
+        with patched(running):
+            copying = asyncio.create_task(running.run())
+            await asyncio.sleep(40)
+            committed = [watch.last for watch in running.watches]
+            running.target.denied.clear()
+            await copying
+        return committed[0] is not None, committed[1] is not None and committed[1] is running.watches[1].log[-1]
+
+    assert run_simulated(life()) == (False, True)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records import varint
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, split_fetch
 from mirror_connect.kafka_io.records.record_rewrite import unpack
 
@@ -21,8 +22,14 @@ class ReadRecord(NamedTuple):
 
 
 def read_records(fetched: CompletedFetch) -> Iterator[ReadRecord]:
-    """The records of a fetch in order, without control records and those below its offset. CorruptBatchError."""
+    """The records of a fetch in order, without control records and those below its offset. CorruptBatchError.
+
+    Nor are there aborted ones, if the fetch was one of committed records.
+    """
+    aborted = AbortedFilter(fetched.aborted) if fetched.aborted else None
     for view in split_fetch(fetched.buffer, whole=True):
+        if aborted is not None and aborted.drops(view):
+            continue
         if view.is_control or (view.magic >= 2 and view.count == 0):
             continue
         for offset, timestamp, rest in unpack(view, fetched.fetch_offset)[0]:

@@ -29,18 +29,28 @@ class LogPlace(NamedTuple):
 
 _BUFFER: Final = 8 << 20
 _POLL_S: Final = 0.02
-# Java, too, reads these topics uncommitted and from their beginning, whatever a connector's consumer properties are.
-_FIXED: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_uncommitted", "fetch.min.bytes": "1"}
+# Java, too, reads these topics from their beginning, whatever a connector's consumer properties are.
+_FIXED: Final = {"auto.offset.reset": "earliest", "fetch.min.bytes": "1"}
 
 
 class TopicReader:
     """Reads partition 0 of topics of one cluster. `properties`: of a Java consumer; `side`: source or target.
 
+    `committed`: without records of open and aborted transactions. Java reads these topics uncommitted.
+
     Records come only while `run` is running. `deliver` is called in the event loop, in the log's order, and must not
     block.
     """
 
-    def __init__(self, cluster: Cluster, properties: Mapping[str, str], side: str, log: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        properties: Mapping[str, str],
+        side: str,
+        log: Callable[[str], None],
+        *,
+        committed: bool = False,
+    ) -> None:
         self._cluster = cluster
         self._name = f"{side} cluster"
         self._log = log
@@ -49,7 +59,7 @@ class TopicReader:
         self._places: dict[str, LogPlace | None] = {}
         self._fetcher = Fetcher(
             cluster,
-            {**properties, **_FIXED},
+            {**properties, **_FIXED, "isolation.level": "read_committed" if committed else "read_uncommitted"},
             on_records=self._take,
             problems=Problems(lambda line: log(f"Reading topics: {line}")),
             buffer_limit_bytes=_BUFFER,

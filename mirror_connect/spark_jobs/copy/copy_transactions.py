@@ -69,6 +69,7 @@ class CopyTransactions:
         wanted = math.inf if spec.transaction_boundary == POLL else spec.transaction_interval_ms / 1000
         # The rest of transaction.timeout.ms is for the batches under way and the commit.
         self._interval = max(0.001, min(wanted, transactions.timeout_ms / 2000))
+        self._stuck_s = min(STUCK_S, transactions.timeout_ms / 4000)
         self._due = self._loop.time() + self._interval
         self._noted = -math.inf
         self._aborts = 0
@@ -179,7 +180,7 @@ class CopyTransactions:
                     since = None
                 elif since is None:
                     since = self._loop.time()
-                elif self._loop.time() - since >= STUCK_S:
+                elif self._loop.time() - since >= self._stuck_s:
                     self._leave_out(stuck)
                     await self._transactions.abort(f"{stuck[0].flow} is not accepted by the target")
             await draining

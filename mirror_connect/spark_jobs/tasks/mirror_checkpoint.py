@@ -79,7 +79,10 @@ class CheckpointTask:
         self._clusters: list[tuple[str, Cluster]] = [(TARGET, self._writing.frame.target)]
         self._source = self._cluster(spec.source_admin, SOURCE, "checkpoint-source-admin", "admin")
         self._target = self._cluster(spec.target_admin, TARGET, "checkpoint-target-admin", "admin")
-        self._target_reader = self._reader(spec.target_consumer, "target", "checkpoints-target-consumer")
+        # A checkpoint that was aborted is not there for those who read committed: it has to be written again.
+        self._target_reader = self._reader(
+            spec.target_consumer, "target", "checkpoints-target-consumer", committed=True
+        )
         self._place = offset_syncs_place(
             self._policy, self._settings.text("offset-syncs.topic.location"), spec.source_alias, spec.target_alias
         )
@@ -325,9 +328,9 @@ class CheckpointTask:
             must_read_to_end=must_read_to_end,
         )
 
-    def _reader(self, properties: Any, side: str, role: str) -> TopicReader:
+    def _reader(self, properties: Any, side: str, role: str, *, committed: bool = False) -> TopicReader:
         cluster = self._cluster(properties, side, role, "consumer")
-        return TopicReader(cluster, properties, side, self._link.log)
+        return TopicReader(cluster, properties, side, self._link.log, committed=committed)
 
     def _cluster(self, properties: Any, side: str, role: str, kind: Kind) -> Cluster:
         spec = self._spec

@@ -6,14 +6,16 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from mirror_connect.spark_jobs.tasks.mirror_checkpoint import run_checkpoint_task
 from tests.brokers import commit
-from tests.integration.mirror_rig import fresh_topic, produce, running
+from tests.integration.mirror_rig import fresh_topic, messages, produce, running
 from tests.integration.mirror_tasks.mapped_groups import (
+    CHECKPOINTS,
     COMPACT,
     a_pair,
     checkpoints,
@@ -165,3 +167,33 @@ async def test_checkpoints_go_on_and_back_with_a_group_far_behind_what_is_mirror
         await task.finish()
     first, on, back = (each.downstream for each in checkpoints(target, group))
     assert (first <= 200, first < on <= 18_000, back < on, back <= 2_000) == (True, True, True, True)
+
+
+@pytest.mark.parametrize("exactly_once", [False, True], ids=["as_it_is", "exactly_once"])
+async def test_a_checkpoint_that_was_aborted_is_written_again(
+    source: LocalCluster, target: LocalCluster, exactly_once: bool
+) -> None:
+    topic, group = a_pair(source, target), fresh_topic("g")
+    mapped_by_syncs(source, topic, (0, 100))
+    commit(source, group, topic, 0)
+    aborted = Checkpoint(group, f"A.{topic}", 0, 0, 100, "")
+
+    def abort() -> None:
+        producer = Producer({**target.librdkafka(), "transactional.id": fresh_topic("aborting")})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce(CHECKPOINTS, key=aborted.key(), value=aborted.value(), partition=0)
+        assert producer.flush(60) == 0
+        producer.abort_transaction(60)
+
+    await asyncio.to_thread(abort)
+    of = replace(spec(source, target, "Checkpoint", group), exactly_once=exactly_once)
+    async with running(of, None, run_checkpoint_task) as task:
+        await task.until(lambda: bool(task.link.counters.get("records")))
+        await task.finish()
+    committed = [
+        Checkpoint.decode(message.key(), message.value())
+        for message in messages(target, CHECKPOINTS, isolation="read_committed")
+    ]
+    assert [each.downstream for each in committed if each.group == group] == [100]
+    assert len(places(target, of.connector)) >= 1

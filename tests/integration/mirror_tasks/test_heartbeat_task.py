@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deploy.local import LocalCluster
@@ -40,3 +42,16 @@ async def test_a_heartbeat_task_keeps_its_place_in_connect_offsets_as_java_does(
         (f'["{of.connector}",{{"sourceClusterAlias":"A","targetClusterAlias":"B"}}]', b'{"offset":0}'),
         {"heartbeats"},
     )
+
+
+async def test_with_exactly_once_each_heartbeat_is_a_transaction_with_its_place(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    of = replace(spec(source, target, "Heartbeat"), exactly_once=True)
+    before = sum(1 for _ in messages(target, "heartbeats", isolation="read_committed"))
+    async with running(of, None, run_heartbeat_task) as task:
+        await task.until(lambda: task.link.counters.get("records", 0) >= 3)
+        assert not task.link.problems
+        await task.finish()
+    beats = sum(1 for _ in messages(target, "heartbeats", isolation="read_committed")) - before
+    assert beats == len(places(target, of.connector)) >= 3

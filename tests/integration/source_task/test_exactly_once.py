@@ -21,6 +21,7 @@ from mirror_connect.connectors.task_protocol import INTERVAL, POLL, RUNNING, Tas
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from tests.integration.mirror_rig import produce, read, running, spec_for, stored_offsets
 from tests.integration.source_task.copied_topics import lines, mirrored_topic, set_config
+from tests.integration.verify_link import verify
 from tests.paths import ROOT
 from tests.waiting import wait_for_state
 
@@ -100,6 +101,8 @@ async def test_killed_tasks_repeat_nothing_for_readers_of_committed_records(
     topic = mirrored_topic(source, target, 2)
     spec = exactly_once(spec_for(source, target, {topic: 2}))
     await killed_again_and_again(source, target, dice, spec, rounds=3)
+    code, report = await asyncio.to_thread(verify, source, target, topic, "--strict")
+    assert code == 0, report
     wanted = sorted(f"Partition:{r.partition}\t{(r.key or b'').decode()}" for r in read(source, topic))
     seen = await asyncio.to_thread(console_consumer, target, f"A.{topic}", len(wanted), tmp_path)
     assert [line.rpartition("\t")[0] for line in seen] == wanted
