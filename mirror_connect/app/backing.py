@@ -8,6 +8,7 @@ from typing import Protocol
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import TopicLog
 from mirror_connect.app.worker_connectors.offset_stores import Stores
 from mirror_connect.connectors.task_protocol import TaskId
@@ -45,6 +46,12 @@ class Backing(Protocol):
 
     def listen(self, changed: Callable[[], None]) -> None:
         """`changed` is called whenever `membership` changes; before `join`."""
+
+    async def refuse_shared_topics(self, statuses: StatusStore) -> None:
+        """GroupRefusedError if workers outside of this worker's group use its topics; `statuses` have been read."""
+
+    async def watch_topics(self, statuses: StatusStore) -> None:
+        """Tells, without end, if such workers come later."""
 
     async def join(self) -> None:
         """Returns when the worker has its place. Raises why it gets none."""

@@ -9,8 +9,10 @@ from dataclasses import replace
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.config.worker_config import StorageTopic, WorkerConfig
 from mirror_connect.app.group.lease import MARGIN_SECONDS
-from mirror_connect.app.group.membership import Membership
+from mirror_connect.app.group.membership import PROTOCOL, PROTOCOL_TYPE, Membership
+from mirror_connect.app.group.topic_guard import TopicGuard
 from mirror_connect.app.storage.offsets import InTransaction, OffsetStore
+from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
 from mirror_connect.app.worker_connectors.target_choice import Target
@@ -42,6 +44,15 @@ class GroupBacking:
             worker_id=worker_id,
             on_change=lambda _: self._changed(),
         )
+        self._guard = TopicGuard(
+            config.own_client(),
+            config.client_id,
+            group_id=config.group_id,
+            worker_id=worker_id,
+            session_s=config.session_timeout_ms / 1000,
+            protocol_type=PROTOCOL_TYPE,
+            protocol=PROTOCOL,
+        )
         full_s = config.session_timeout_ms / 1000 - MARGIN_SECONDS
         # Every member writes the statuses of what it runs. Configs, and offsets that REST alters, are the leader's.
         self._lease = WorkerLease(self.membership.leads_for, full_s)
@@ -70,6 +81,14 @@ class GroupBacking:
     def transactional_id(self, task: TaskId) -> str:
         """See Backing."""
         return f"{self._config.group_id}-{task}"
+
+    async def refuse_shared_topics(self, statuses: StatusStore) -> None:
+        """See Backing."""
+        await self._guard.refuse(statuses)
+
+    async def watch_topics(self, statuses: StatusStore) -> None:
+        """See Backing."""
+        await self._guard.watch(statuses, lambda: self.membership.is_leader)
 
     async def join(self) -> None:
         """See Backing."""

@@ -77,6 +77,7 @@ class Worker:
         self._worker_id = worker_id
         self._spark = spark
         self._until = 0.0
+        self._watching: asyncio.Task[None] | None = None
         self._backing = backing
         self._membership = backing.membership
         link = link or WorkersLink()
@@ -174,6 +175,8 @@ class Worker:
             for store in (self.configs, self._statuses, self._backing.offsets):
                 together.create_task(store.start())
         log.debug("Start: the internal topics are read")
+        await self._backing.refuse_shared_topics(self._statuses)
+        self._watching = asyncio.create_task(self._backing.watch_topics(self._statuses), name="topic-watch")
         self.herder.start(cluster_id)
         self._supervisor.start()
         await answers()
@@ -203,6 +206,8 @@ class Worker:
 
     async def end_tasks(self) -> None:
         """Stops connectors and tasks. What is left of the tasks after that ends with Spark."""
+        if self._watching is not None:
+            self._watching.cancel()
         await within(self.herder.stop_connectors(), "stopping the connectors")
         await within(self._supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 0.5)
 

@@ -100,7 +100,10 @@ class Product:
 
     def start(self, seconds: float = PATIENCE_S) -> Self:
         """Start it and wait until the herder answers (Spark may take longer)."""
-        self.launch()
+        return self.launch().wait_answers(seconds)
+
+    def wait_answers(self, seconds: float = PATIENCE_S) -> Self:
+        """Wait until the herder answers."""
 
         def answers() -> bool:
             self.check_alive()

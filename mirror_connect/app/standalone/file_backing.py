@@ -14,6 +14,7 @@ from mirror_connect.app.herder.interfaces import GroupAssignment, GroupWork, Sil
 from mirror_connect.app.standalone.file_log import OffsetFileLog
 from mirror_connect.app.standalone.memory_log import MemoryLog
 from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.worker_connectors.offset_stores import OpenStore, Reported
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors.clock import boot_clock
@@ -127,6 +128,12 @@ class FileBacking:
 
     def listen(self, changed: Callable[[], None]) -> None:
         """See Backing. Nothing changes."""
+
+    async def refuse_shared_topics(self, statuses: StatusStore) -> None:
+        """See Backing. There are no topics."""
+
+    async def watch_topics(self, statuses: StatusStore) -> None:
+        """See Backing."""
 
     async def join(self) -> None:
         """See Backing. The lock on the file was taken before."""

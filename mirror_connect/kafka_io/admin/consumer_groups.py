@@ -18,6 +18,8 @@ from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.protocol.error_codes import COORDINATOR_MOVED, ErrorCode, error_name
 from mirror_connect.kafka_io.protocol.groups import (
+    DescribeGroups,
+    DescribeGroupsResponse,
     GroupEntry,
     ListGroups,
     OffsetCommit,
@@ -116,6 +118,15 @@ class ConsumerGroups:
             MissingRight(f"not authorized to commit offsets of group {group}", on_group("READ", group), self._user),
         )
         return answer if isinstance(answer, str) else answer.errors
+
+    async def described(self, group: str) -> DescribeGroupsResponse | str:
+        """The members of a group of the classic protocol, or a line if it can't be asked."""
+        return await self._asked(
+            group,
+            lambda node: self._cluster.send(node, DescribeGroups(group)),
+            lambda answer: answer.error,
+            MissingRight(f"not authorized to describe group {group}", on_group("DESCRIBE", group), self._user),
+        )
 
     async def _listed_by(self, node: int) -> Iterable[GroupEntry]:
         problem = ""

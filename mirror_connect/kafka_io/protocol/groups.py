@@ -1,4 +1,4 @@
-"""The requests about consumer groups and their offsets: ListGroups, OffsetFetch, OffsetCommit.
+"""The requests about groups and their offsets: ListGroups, DescribeGroups, OffsetFetch, OffsetCommit.
 
 One OffsetFetch asks for one group, which every broker supports. Many of them can be in flight.
 """
@@ -57,6 +57,71 @@ class ListGroups(Request[ListGroupsResponse]):
             return GroupEntry(name, protocol_type, state, kind)
 
         return ListGroupsResponse(reader.int32(), reader.int16(), reader.array(group))
+
+
+class MemberEntry(NamedTuple):
+    """A member, with what it said when it joined and what it was assigned; both empty while the group rebalances."""
+
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class DescribeGroupsResponse(NamedTuple):
+    """A group as its coordinator knows it. `protocol`: the one its members have chosen; empty while they choose."""
+
+    error: int
+    state: str
+    protocol: str
+    members: list[MemberEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroups(Request[DescribeGroupsResponse]):
+    """Requests the members of one group of the classic protocol from its coordinator."""
+
+    api_key: ClassVar[int] = 15
+    versions: ClassVar[tuple[int, int]] = (0, 5)
+    flexible_from: ClassVar[int] = 5
+
+    group: str
+
+    def encode(self, version: int, writer: Writer) -> None:
+        """As DescribeGroups v0 to v5, for one group and without the rights on it."""
+        writer.array([self.group], writer.string)
+        if version >= 3:
+            writer.int8(0)
+        writer.tags()
+
+    def decode(self, version: int, reader: Reader) -> DescribeGroupsResponse:
+        """As DescribeGroups v0 to v5."""
+        if version >= 1:
+            reader.int32()
+
+        def member() -> MemberEntry:
+            reader.string()
+            if version >= 4:
+                reader.nullable_string()
+            reader.string()
+            entry = MemberEntry(reader.string(), bytes(reader.bytes_()), bytes(reader.bytes_()))
+            reader.tags()
+            return entry
+
+        def group() -> DescribeGroupsResponse:
+            error, _, state, _, protocol = (
+                reader.int16(),
+                reader.string(),
+                reader.string(),
+                reader.string(),
+                reader.string(),
+            )
+            found = DescribeGroupsResponse(error, state, protocol, reader.array(member))
+            if version >= 3:
+                reader.int32()
+            reader.tags()
+            return found
+
+        return reader.array(group)[0]
 
 
 class FetchedOffset(NamedTuple):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aiokafka.protocol.admin import ListGroupsRequest_v2, ListGroupsResponse_v2
+from aiokafka.protocol.admin import (
+    DescribeGroupsRequest_v2,
+    DescribeGroupsResponse_v2,
+    ListGroupsRequest_v2,
+    ListGroupsResponse_v2,
+)
 from aiokafka.protocol.commit import (
     OffsetCommitRequest_v3,
     OffsetCommitResponse_v3,
@@ -14,10 +19,13 @@ from aiokafka.protocol.commit import (
 
 from mirror_connect.connectors.partitions import CommittedOffset, TopicPartition
 from mirror_connect.kafka_io.protocol.groups import (
+    DescribeGroups,
+    DescribeGroupsResponse,
     FetchedOffset,
     GroupEntry,
     ListGroups,
     ListGroupsResponse,
+    MemberEntry,
     OffsetCommit,
     OffsetCommitResponse,
     OffsetFetch,
@@ -94,3 +102,27 @@ def test_a_commit_of_many_topics_looks_at_each_of_them_once() -> None:
     offsets = Counted({TopicPartition(f"t{number}", 0): CommittedOffset(number) for number in range(100)})
     encoded(OffsetCommit("g", offsets), 3)
     assert offsets.looks == 1
+
+
+def test_a_group_is_described_as_aiokafka_describes_it() -> None:
+    request = DescribeGroups("g")
+    assert encoded(request, 2) == DescribeGroupsRequest_v2(["g"]).encode()
+    members = [("m-1", "client", "/10.0.0.1", b"meta", b"work"), ("m-2", "client", "/10.0.0.2", b"", b"")]
+    body = DescribeGroupsResponse_v2(5, [(0, "g", "Stable", "connect", "sessioned", members)]).encode()
+    assert decoded(request, 2, body) == DescribeGroupsResponse(
+        0, "Stable", "sessioned", [MemberEntry("/10.0.0.1", b"meta", b"work"), MemberEntry("/10.0.0.2", b"", b"")]
+    )
+
+
+def test_a_description_of_version_5_has_the_form_of_the_protocol_guide() -> None:
+    assert encoded(DescribeGroups("g"), 5) == bytes.fromhex("02 0267 00 00")
+    body = bytes.fromhex(
+        "00000000 02"  # not throttled, one group
+        "0000 0267 07537461626c65 08636f6e6e656374 0a73657373696f6e6564"  # Stable, connect, sessioned
+        "02 026d 00 0263 032f68 0261 03 6262 00"  # one member without an instance
+        "80000000 00 00"
+    )
+    # The metadata is `a`, the assignment `bb`.
+    assert decoded(DescribeGroups("g"), 5, body) == DescribeGroupsResponse(
+        0, "Stable", "sessioned", [MemberEntry("/h", b"a", b"bb")]
+    )

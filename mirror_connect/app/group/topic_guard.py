@@ -1,0 +1,104 @@
+"""Keeps a worker from starting, or tells it while it runs, if another group uses its topics (foreign_groups.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from mirror_connect.app.group.foreign_groups import members_of, shared_connector
+from mirror_connect.app.storage.status import StatusStore
+from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
+from mirror_connect.connectors.rights import WORKER_USER
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups
+from mirror_connect.kafka_io.client.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+# A start does not wait longer for it. What can't be seen is told later, by the leader.
+LOOK_S: Final = 5.0
+LOOK_AGAIN_S: Final = 1.0
+WATCH_EVERY_S: Final = 60.0
+# As long as a killed member may stay after its session (membership.py).
+_SESSION_END_S: Final = 3.0
+
+
+class TopicGuard:
+    """See the module. `properties`: of the worker's own client; `protocol_type`, `protocol`: of its group."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        client_id: str,
+        *,
+        group_id: str,
+        worker_id: str,
+        session_s: float,
+        protocol_type: str,
+        protocol: str,
+    ) -> None:
+        self._properties = properties
+        self._client_id = client_id
+        self._group_id = group_id
+        self._worker_id = worker_id
+        self._patience_s = session_s + _SESSION_END_S
+        self._protocol_type = protocol_type
+        self._protocol = protocol
+
+    async def refuse(self, statuses: StatusStore) -> None:
+        """GroupRefusedError if another group uses the topics. Members that were killed are waited for, as when joining."""
+        now = asyncio.get_running_loop().time
+        until = now() + self._patience_s
+        told = False
+        while (line := await self._look(statuses)) is not None:
+            if now() >= until:
+                raise GroupRefusedError(f"{line} (this worker waited {self._patience_s:g} s: it is alive)")
+            if not told:
+                log.warning("%s. This worker waits for %g s, in case that one was killed", line, self._patience_s)
+            told = True
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def watch(self, statuses: StatusStore, leads: Callable[[], bool]) -> None:
+        """Without end: the leader tells of another group that has begun to use the topics. Nothing is stopped for it."""
+        told: str | None = None
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            try:
+                line = await self._look(statuses) if leads() else None
+            except Exception:
+                log.exception("A bug while looking for other groups on the worker's topics; trying again")
+                continue
+            if line is not None and line != told:
+                log.error("%s", line)
+            told = line
+
+    async def _look(self, statuses: StatusStore) -> str | None:
+        """A line about another group on the topics; None if there is none, or it can't be seen."""
+        cluster = Cluster(self._properties, self._client_id, "admin")
+        try:
+            async with asyncio.timeout(LOOK_S):
+                return await self._found(ConsumerGroups(cluster, WORKER_USER), statuses)
+        except (TimeoutError, ClusterUnreachable, NotAuthorized) as error:
+            log.debug("Other groups on the worker's topics can't be looked for: %s", error or "no answer in time")
+            return None
+        finally:
+            await cluster.close()
+
+    async def _found(self, groups: ConsumerGroups, statuses: StatusStore) -> str | None:
+        for group, listed in sorted((await groups.listed()).items()):
+            if listed.protocol_type != self._protocol_type or listed.active is False or group == self._group_id:
+                continue
+            described = await groups.described(group)
+            if isinstance(described, str):
+                continue
+            found = shared_connector(members_of(described, self._protocol), statuses, self._worker_id)
+            if found is not None:
+                member, connector = found
+                return (
+                    f"Worker {member.worker_id} of group.id {group} runs connector {ConnectorName(connector)} of this "
+                    f"worker's topics, and its own group.id is {self._group_id}: everything would run twice. Give "
+                    "all workers of these topics one group.id, or this group three topics of its own"
+                )
+        return None
