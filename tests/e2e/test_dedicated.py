@@ -47,9 +47,11 @@ class Links:
     drivers: int = 0
     while_c_was_away: dict[str, list[str]] = field(default_factory=dict)
     root: dict[str, object] = field(default_factory=dict)
-    # What GET /admin/links shows at the node that leads, and at one that stands by: link → its members.
+    # What GET /admin/links shows at the first node, and at the second one when they share the flows: link → its members.
     leading: dict[str, dict[str, Any]] = field(default_factory=dict)
-    standing_by: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sharing: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # What GET /A/B/admin/workers shows at the second node.
+    nodes: list[dict[str, Any]] = field(default_factory=list)
     away_line: str = ""
     standby_line: str = ""
     leading_line: str = ""
@@ -135,11 +137,23 @@ def _see_the_first_node(made: Links, node: Dedicated) -> None:
 def _see_it_replaced(made: Links, first: Dedicated, second: Dedicated) -> None:
     second.start()
     made.standby_line = second.wait_logged("The config of the leader")
-    made.standing_by = _shown(second)
+    wait_for(lambda: _shares(second), "both nodes run a part of A->B", PATIENCE_S)
+    made.nodes = second.call("GET", "/A/B/admin/workers")["workers"]
+    wait_for(lambda: _knows_all(_shown(second)["A->B"]), "the second node knows all of A->B", PATIENCE_S)
+    made.sharing = _shown(second)
     first.kill()
     made.produce()
     made.leading_line = second.wait_logged("is in force now")
     made.wait_copied(("A", "B"), ("B", "A"))
+
+
+def _shares(node: Dedicated) -> bool:
+    workers = node.call("GET", "/A/B/admin/workers")["workers"]
+    return len(workers) == 2 and all(each["connectors"] or each["tasks"] for each in workers)
+
+
+def _knows_all(link: dict[str, Any]) -> bool:
+    return link["unknown_workers"] == [] and link["lag"]["records"] == 0 and link["lag"]["partitions_unknown"] == 0
 
 
 def _shown(node: Dedicated) -> dict[str, dict[str, Any]]:
@@ -258,14 +272,23 @@ def test_the_links_of_all_flows_are_shown_and_which_flow_is_not_up(links: Links)
     assert {name for name, each in links.leading.items() if each["trace"]} == {"A->C"}
 
 
-def test_a_standby_shows_states_and_the_leader_but_no_figures(links: Links) -> None:
-    shown = links.standing_by["A->B"]
-    assert (shown["leads"], shown["state"], shown["partitions"]) == (False, "RUNNING", PARTITIONS + 1)
-    assert shown["leader_url"].endswith("/A/B")
-    assert (shown["lag"]["records"], shown["rate"], shown["problems"]) == (None, None, None)
+def test_two_nodes_with_the_same_flows_share_them(links: Links) -> None:
+    connectors = [name for each in links.nodes for name in each["connectors"]]
+    tasks = [(task["connector"], task["task"]) for each in links.nodes for task in each["tasks"]]
+    assert sorted(connectors) == sorted((SOURCE, CHECKPOINT, HEARTBEAT))
+    assert sorted(tasks) == sorted((name, 0) for name in (SOURCE, CHECKPOINT, HEARTBEAT))
+    assert [each["leads"] for each in links.nodes].count(True) == 1
+    # No node has more than its share plus one.
+    assert max(len(each["tasks"]) for each in links.nodes) <= 3
 
 
-def test_a_standby_with_another_file_says_what_differs_and_whose_config_is_in_force(links: Links) -> None:
+def test_the_second_node_shows_all_of_a_flow_too(links: Links) -> None:
+    shown = links.sharing["A->B"]
+    assert (shown["state"], shown["partitions"]) == ("RUNNING", PARTITIONS + 1)
+    assert (shown["lag"]["records"], shown["problems"]) == (0, [])
+
+
+def test_a_node_with_another_file_says_what_differs_and_whose_config_is_in_force(links: Links) -> None:
     assert " has other values of tasks.max than the connectors that run. " in links.standby_line
     assert "The config of the leader (http://" in links.standby_line
 

@@ -138,7 +138,9 @@ class FiguresElsewhere:
         return other.asking
 
     def _match_members(self) -> None:
-        present = {each.worker_id: each.url for each in self.members() if each.worker_id != self.own_id and each.url}
+        # A node of dedicated mode without internal REST gives its name in the place of an address.
+        others = [each for each in self.members() if each.worker_id != self.own_id and each.url.startswith("http")]
+        present = {each.worker_id: each.url for each in others}
         for worker in [each for each in self._others if each not in present or self._others[each].url != present[each]]:
             gone = self._others.pop(worker)
             if gone.asking is not None:

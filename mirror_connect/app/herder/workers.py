@@ -121,7 +121,7 @@ class Workers:
                 version, told = figures.version, self._now_ms() - int(age * 1000)
         return WorkerInGroup(
             worker_id=member.worker_id,
-            url=member.url,
+            url=member.url if member.url.startswith("http") else "",
             leads=bool(member.url) and member.url == self._membership.leader_url,
             connectors=_sorted(member.connectors),
             tasks=_by_number(member.tasks),

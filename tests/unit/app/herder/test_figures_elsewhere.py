@@ -198,9 +198,10 @@ async def test_an_answer_that_makes_no_sense_is_unknown(group: SharingGroup, ans
     assert (await only(group, 0)).unknown_workers == ("w1:8083",)
 
 
-async def test_a_member_without_an_address_is_never_asked(group: SharingGroup) -> None:
+@pytest.mark.parametrize("url", ["", "host/A->B/x"])
+async def test_a_member_without_an_address_is_never_asked(group: SharingGroup, url: str) -> None:
     assignment = group.workers[0].membership.assignment
-    nameless = tuple(type(each)("", each.worker_id, each.connectors, each.tasks) for each in assignment.workers)
+    nameless = tuple(type(each)(url, each.worker_id, each.connectors, each.tasks) for each in assignment.workers)
     group.workers[0].membership.assigned = type(assignment)(1, True, None, workers=nameless)
     assert (await only(group, 0)).unknown_workers == ("w1:8083", "w2:8083")
     assert group.wire.asked == []
