@@ -153,7 +153,8 @@ def _shares(node: Dedicated) -> bool:
 
 
 def _knows_all(link: dict[str, Any]) -> bool:
-    return link["unknown_workers"] == [] and link["lag"]["records"] == 0 and link["lag"]["partitions_unknown"] == 0
+    known = link["unknown_workers"] == [] and link["lag"]["partitions_unknown"] == 0
+    return known and link["state"] == "RUNNING" and link["lag"]["records"] == 0
 
 
 def _shown(node: Dedicated) -> dict[str, dict[str, Any]]:
