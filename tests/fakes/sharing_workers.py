@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from mirror_connect.app.herder.interfaces import GroupAssignment, GroupMember, LostMember
 from mirror_connect.connectors.task_protocol import TaskId
-from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually
+from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
 
 Share = tuple[Sequence[str], Sequence[TaskId]]
 NOTHING: Share = ((), ())
+A0, A1 = TaskId("a", 0), TaskId("a", 1)
 
 
 class ToLeader:
@@ -94,3 +95,14 @@ class SharingWorkers:
     async def told(self, subject: str | TaskId, state: str, by: str) -> None:
         """Waits for this status."""
         await eventually(lambda: self.told_by(subject) == (state, by))
+
+
+async def created(group: SharingWorkers, tasks: int = 2) -> None:
+    """Connector `a` runs on the second worker, which does not lead; task 0 on the first one, task 1 on the second."""
+    await group.leader.herder.configs.create("a", source_config(tasks__max=str(tasks)), None)
+    group.assign(NOTHING, (["a"], []))
+    await eventually(lambda: group.leader.configs.snapshot().task_count("a") == tasks)
+    group.assign(([], [A0]), (["a"], [TaskId("a", number) for number in range(1, tasks)]))
+    await group.told(A0, "RUNNING", "w0:1")
+    if tasks > 1:
+        await group.told(A1, "RUNNING", "w1:1")

@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
-from mirror_connect.app.errors import WorkerUnreachable
-from mirror_connect.app.herder.interfaces import Claims, LostMember
+from mirror_connect.app.herder.interfaces import Claims
 from mirror_connect.app.storage.status import Status
-from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.task_protocol import TaskId
-from tests.fakes.connect_worker import FakeWorker, eventually, source_config
-from tests.fakes.sharing_workers import NOTHING, SharingWorkers
-
-A0, A1 = TaskId("a", 0), TaskId("a", 1)
-
-
-@pytest.fixture
-async def group() -> AsyncIterator[SharingWorkers]:
-    async with SharingWorkers().running() as group:
-        yield group
-
-
-async def created(group: SharingWorkers, tasks: int = 2) -> None:
-    """Connector `a` runs on the second worker, which does not lead; task 0 on the first one, task 1 on the second."""
-    await group.leader.herder.configs.create("a", source_config(tasks__max=str(tasks)), None)
-    group.assign(NOTHING, (["a"], []))
-    await eventually(lambda: group.leader.configs.snapshot().task_count("a") == tasks)
-    group.assign(([], [A0]), (["a"], [TaskId("a", number) for number in range(1, tasks)]))
-    await group.told(A0, "RUNNING", "w0:1")
-    if tasks > 1:
-        await group.told(A1, "RUNNING", "w1:1")
+from tests.fakes.connect_worker import eventually
+from tests.fakes.sharing_workers import A0, A1, NOTHING, SharingWorkers, created
 
 
 async def test_each_worker_runs_its_share_and_tells_of_it(group: SharingWorkers) -> None:
@@ -44,43 +21,6 @@ async def test_each_worker_runs_its_share_and_tells_of_it(group: SharingWorkers)
     assert group.told_by("a") == ("RUNNING", "w1:1")
     assert other.membership.work is not None
     assert other.membership.work.claims() == Claims(frozenset({"a"}), frozenset({A1}))
-
-
-async def test_the_leader_asks_for_a_new_assignment_when_connectors_or_tasks_come_and_go(group: SharingWorkers) -> None:
-    before = group.leader.membership.rejoins
-    await group.leader.herder.configs.create("a", source_config(), None)
-    await eventually(lambda: group.leader.membership.rejoins == before + 1)
-    assert group.leader.membership.work is not None
-    assert group.leader.membership.work.wanted().connectors == {"a": 0}
-    group.assign(NOTHING, (["a"], []))
-    await eventually(lambda: group.leader.membership.rejoins == before + 2)
-    assert group.leader.membership.work.wanted().connectors == {"a": 1}
-    await group.leader.herder.configs.put("a", source_config(topics="other"))
-    await asyncio.sleep(0.05)
-    assert group.leader.membership.rejoins == before + 2
-    await group.leader.herder.configs.delete("a")
-    await eventually(lambda: group.leader.membership.rejoins == before + 3)
-    assert group.workers[1].membership.rejoins == 0
-
-
-async def test_a_follower_asks_again_when_the_leader_did_not_answer(
-    group: SharingWorkers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("mirror_connect.app.herder.task_config_writes.RETRY_S", 0.01)
-    group.to_leader.failures = [WorkerUnreachable("http://w0", "does not answer", sent=False)]
-    await created(group, tasks=1)
-    assert group.to_leader.asked == ["a", "a"]
-    assert [line for line in caplog.messages if "cannot be written yet" in line] == [
-        "The task configs of connector a cannot be written yet; trying again: IO Error trying to forward REST request: "
-        "the worker at http://w0 does not answer"
-    ]
-
-
-async def test_task_configs_that_a_former_owner_asked_for_late_are_replaced(group: SharingWorkers) -> None:
-    await created(group)
-    wanted = group.leader.configs.snapshot().tasks("a")
-    await group.leader.herder.task_configs.take("a", [{"late": "request"}])
-    await eventually(lambda: group.leader.configs.snapshot().tasks("a") == wanted)
 
 
 async def test_a_task_moves_when_it_has_ended_at_its_former_worker(group: SharingWorkers) -> None:
@@ -158,28 +98,6 @@ async def test_a_worker_that_lost_its_place_claims_nothing_and_writes_no_status(
     assert (group.told_by("a"), group.told_by(A1)) == (("RUNNING", "w0:1"), ("RUNNING", "w0:1"))
 
 
-async def test_what_a_lost_worker_ran_is_unassigned_until_somebody_has_it(group: SharingWorkers) -> None:
-    await created(group)
-    group.workers[1].supervisor.silent.add(A1)
-    group.assign(([], [A0]), None, lost=[LostMember("w1:1", frozenset({A1}), {}, boot_clock())])
-    await group.told(A1, "UNASSIGNED", "w0:1")
-    await group.told("a", "UNASSIGNED", "w0:1")
-    trace = group.leader.trace("a-1") or ""
-    assert trace.startswith("Its worker w1:1 has left the group by 2")
-    assert trace.endswith("Another worker takes it over.")
-    # It is nobody's: whoever gets it has the word.
-    group.assign((["a"], [A0, A1]), None)
-    await group.told(A1, "RUNNING", "w0:1")
-
-
-async def test_what_a_member_still_ends_is_left_to_it(group: SharingWorkers) -> None:
-    await created(group)
-    group.workers[1].supervisor.hold_ends()
-    group.assign(([], [A0]), (["a"], []))
-    await asyncio.sleep(0.05)
-    assert group.told_by(A1) == ("RUNNING", "w1:1")
-
-
 @pytest.mark.parametrize("late", [Status("RUNNING", "w1:1", 99), Status("UNASSIGNED", "w1:1", 1), None])
 async def test_a_late_status_of_a_former_owner_is_replaced(
     group: SharingWorkers, monkeypatch: pytest.MonkeyPatch, late: Status | None
@@ -193,19 +111,6 @@ async def test_a_late_status_of_a_former_owner_is_replaced(
     count = len(group.leader.states("a-0"))
     await eventually(lambda: len(group.leader.states("a-0")) > count)
     await group.told(A0, "RUNNING", "w0:1")
-
-
-async def test_the_leader_removes_the_statuses_of_a_deleted_connector_and_what_comes_late(
-    group: SharingWorkers,
-) -> None:
-    await created(group)
-    await group.leader.herder.configs.delete("a")
-    await eventually(lambda: group.leader.statuses.connectors() == frozenset())
-    await eventually(lambda: not group.workers[1].connectors.running and not group.workers[1].supervisor.wanted)
-    await asyncio.sleep(0.02)
-    await group.workers[1].statuses.put_task(A1, Status("RUNNING", "w1:1", 2))
-    await eventually(lambda: group.leader.states("a-1")[-1] == "gone")
-    await eventually(lambda: group.leader.statuses.connectors() == frozenset())
 
 
 async def test_pause_resume_and_stop_reach_tasks_of_all_workers(group: SharingWorkers) -> None:
@@ -231,18 +136,6 @@ async def test_a_restart_request_is_done_by_each_worker_for_what_it_runs(group: 
     assert "start a" not in group.leader.connectors.log
 
 
-async def test_another_leader_goes_on_with_what_runs(group: SharingWorkers) -> None:
-    await created(group)
-    group.leader = group.workers[1]
-    group.assign(([], [A0]), (["a"], [A1]))
-    await eventually(lambda: group.leader.herder.leadership.term is not None)
-    await group.leader.herder.configs.put("a", source_config(tasks__max="1"))
-    await eventually(lambda: group.leader.configs.snapshot().task_count("a") == 1)
-    await eventually(lambda: group.leader.states("a-1")[-1] == "gone")
-    await group.told(A0, "RUNNING", "w0:1")
-    assert group.workers[0].connectors.log == []
-
-
 async def test_the_end_of_a_worker_sets_only_what_it_ran_to_unassigned(group: SharingWorkers) -> None:
     await created(group)
     other = group.workers[1]
@@ -251,13 +144,3 @@ async def test_the_end_of_a_worker_sets_only_what_it_ran_to_unassigned(group: Sh
     await group.told("a", "UNASSIGNED", "w1:1")
     await group.told(A1, "UNASSIGNED", "w1:1")
     assert group.told_by(A0) == ("RUNNING", "w0:1")
-
-
-async def test_a_leader_that_has_not_read_its_topics_does_not_say_that_nothing_is_wanted() -> None:
-    worker = FakeWorker()
-    worker.config_topic.add(b"connector-a", b'{"properties":{"name":"a"}}')
-    assert worker.membership.work is not None
-    assert worker.membership.work.wanted().offset == -1
-    await worker.configs.start()
-    assert worker.membership.work.wanted().offset == -1
-    await worker.configs.stop()
