@@ -245,7 +245,9 @@ class Membership:
 
     def rejoin(self) -> None:
         """See interfaces.Membership."""
-        self._join_soon(self._clock() + _COALESCE_SECONDS)
+        # A member that is alone has its answer in milliseconds, and a new connector waits for it.
+        alone = len(self._place.workers) == 1
+        self._join_soon(self._clock() + (0.0 if alone else _COALESCE_SECONDS))
 
     async def join(self, timeout: float = 60.0) -> None:
         """Joins the group and stays in it. Call it before any write.
