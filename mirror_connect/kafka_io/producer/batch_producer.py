@@ -120,17 +120,15 @@ class BatchProducer:
             raise ValueError(f"{key} already has a feed in this task")
         window = self._settings.window if self._sender.producer.idempotent else 1
         counts = BatchCounts() if ahead else self.counts
-        gated = None if self.transactions is None else self.transactions.gated(feed, ahead=ahead)
+        gated = None if self.transactions is None else self.transactions.partitions.gated(feed, ahead=ahead)
         target = TargetPartition(topic, partition, gated or feed, window, MERGE_LIMIT, ahead, counts)
-        if gated is not None:
-            gated.target = target
         if known is not None:
             target.next_sequence = known.next_sequence
             target.limit, target.largest = known.limit, known.largest
             target.may_land_until = known.may_land_until
             target.may_land_unfenced_until = known.may_land_unfenced_until
-            if self.transactions is not None and self.transactions.touched(known):
-                self.transactions.touch(target)
+        if self.transactions is not None and gated is not None:
+            self.transactions.partitions.enrol(target, gated, known)
         self._sender.partitions[key] = target
         if self._cluster.leader(topic, partition) is None:
             # Before its feed has something, as that would wait for it.
@@ -152,7 +150,7 @@ class BatchProducer:
     def hold_head(self, target: TargetPartition) -> bool:
         """See TargetPartition.hold_head."""
         if self.transactions is not None:
-            self.transactions.touch(target)
+            self.transactions.partitions.touched[target] = None
         return target.hold_head(self._sender.producer)
 
     async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:

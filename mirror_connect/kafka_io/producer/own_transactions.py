@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
-from mirror_connect.kafka_io.producer.transaction_errors import TransactionAbortedError
+from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
 from mirror_connect.kafka_io.records.record_batch import NewRecord
 
 # Topic and number.
@@ -36,6 +36,10 @@ class OwnTransactions:
                     await transactions.commit()
                 except TransactionAbortedError:
                     continue
+                except BaseException:
+                    # The next one could not begin while this one is open.
+                    transactions.break_off(TransactionAbortedError(AbortCause.GIVEN_UP, "its records were given up"))
+                    raise
                 return
 
     @property

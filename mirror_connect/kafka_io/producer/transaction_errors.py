@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, reason
+from mirror_connect.kafka_io.producer.produce_outcome import Outcome, outcome
+from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, TargetPartition
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name, reason
 
 
 class AbortCause(Enum):
@@ -55,6 +57,8 @@ _NOT_OPEN: Final = {
     ErrorCode.UNKNOWN_PRODUCER_ID: "the target has forgotten the producer id (transactional.id.expiration.ms)",
     ErrorCode.TRANSACTION_ABORTABLE: "the target asks for the abort",
 }
+# The coordinator still ends the last transaction; or the right to the transactional id is gone.
+_ALWAYS: Final = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
 _EPOCH: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
 
@@ -73,3 +77,33 @@ def aborts(code: int, text: str, timeout_ms: int) -> TransactionAbortedError | N
     if meaning is None:
         return None
     return TransactionAbortedError(AbortCause.BY_TARGET, f"{text} with {reason(code, '')}: {meaning}")
+
+
+def concerns(target: TargetPartition, sent: InFlightBatch, code: int) -> bool:
+    """Whether an answer with this code for a batch concerns its whole transaction.
+
+    A batch that may be written can be neither dropped nor split: a transaction is all or nothing.
+    """
+    found = outcome(code)
+    if found in (Outcome.REFUSED, Outcome.TOO_LARGE) and code not in _NOT_OPEN and code not in _ALWAYS:
+        return sent.repeated and (target.is_head(sent) or found is Outcome.TOO_LARGE)
+    return found in (Outcome.REFUSED, Outcome.FENCED, Outcome.SEQUENCE) or code in _ALWAYS
+
+
+def error_of_batch(
+    target: TargetPartition, sent: InFlightBatch, code: int, timeout_ms: int
+) -> TransactionAbortedError | None:
+    """The error to abort with after such an answer; None if the transaction goes on, or the producer ends."""
+    if outcome(code) is Outcome.SEQUENCE:
+        # For a later batch this only says that the head is missing, and the head is sent again anyway.
+        if not target.is_head(sent):
+            return None
+        text = f"{target}: the target no longer knows this producer's sequence ({error_name(code)})"
+        return TransactionAbortedError(AbortCause.STATE_LOST, text)
+    if code in _ALWAYS:
+        return None
+    found = aborts(code, f"{target}: the target refused a batch", timeout_ms)
+    if found is not None:
+        return found
+    text = f"{target}: the target refused a batch ({error_name(code)}), and an earlier try may be written"
+    return TransactionAbortedError(AbortCause.REFUSED_AFTER_DOUBT, text)

@@ -2,14 +2,14 @@
 
 There is no I/O here. transaction_coordinator.py asks, sender.py sends, producer_identity.py takes epochs. The rules:
 
-- Batches are taken only while a transaction is open, and their partition belongs to it. Up to Kafka 3.9 the producer adds it
-  (AddPartitionsToTxn). On a cluster with transaction.version 2 (KIP-890) its broker does, and each transaction has an epoch
-  of its own, with sequences from 0.
+- Batches are taken only while a transaction is open, and their partition belongs to it (transaction_partitions.py). On a
+  cluster with transaction.version 2 (KIP-890) each transaction has an epoch of its own, with sequences from 0.
 - EndTxn is sent when every batch is acknowledged. Only where a partition has trouble for a while, batches that were
   certainly not written stay for the next transaction: a partition without a leader doesn't hold back the others.
-- If the transaction can't be committed, the producer waits for the requests under way, and takes the next epoch. In KIP-890
-  EndTxn gives it; otherwise InitProducerId does, and the coordinator aborts what is open before it answers. Either way the
-  markers carry a higher epoch, so no late batch is written behind them. Then all feeds are told.
+- If the transaction can't be committed, the producer waits for the requests under way and takes the next epoch. In KIP-890
+  EndTxn gives it. Otherwise InitProducerId does: the coordinator aborts what is open before it answers. Either way the
+  markers carry a higher epoch, so no late batch is written behind them. (Without KIP-890, EndTxn alone would leave the
+  epoch. So it aborts only where no partition was added for certain, and no batch was sent.) Then all feeds are told.
 - An EndTxn whose answer was lost is sent again, until an answer says how it ended. Then a new epoch comes first: the lost
   one may still arrive, and must not end the next transaction. If another owner came meanwhile, nobody can tell, and the
   task ends.
@@ -26,15 +26,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum, auto
-from typing import Any, Final, Protocol, cast
+from typing import Final, cast
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
-from mirror_connect.kafka_io.producer.produce_outcome import FencedError, FenceLostError, Outcome, outcome
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, FenceLostError, Outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
 from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.producer.transaction_coordinator import TransactionCoordinator
@@ -43,8 +42,11 @@ from mirror_connect.kafka_io.producer.transaction_errors import (
     AbortCause,
     TransactionAbortedError,
     aborts,
+    concerns,
+    error_of_batch,
 )
-from mirror_connect.kafka_io.producer.transactional_feeds import Gate, GatedFeed, TransactionalFeed
+from mirror_connect.kafka_io.producer.transaction_partitions import TransactionPartitions, TransactionSender
+from mirror_connect.kafka_io.producer.transactional_feeds import GatedFeed
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 from mirror_connect.kafka_io.protocol.transactions import EndTxnResponse
 
@@ -53,11 +55,6 @@ VERSION_AGE_S: Final = 60.0
 _POLL_S: Final = 0.2
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
-_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-_SEQUENCE: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
-_NOT_ATTEMPTED: Final = frozenset({ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED})
-# One topic can't be written to at present; others can.
-_OF_ONE_TOPIC: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 class TransactionState(Enum):
@@ -70,51 +67,11 @@ class TransactionState(Enum):
     ABORTING = auto()
 
 
-class TransactionSender(Protocol):
-    """What transactions need of the sender."""
-
-    producer: ProducerIdAndEpoch
-    answered: asyncio.Event
-    failed: asyncio.Future[None]
-
-    @property
-    def partitions(self) -> Mapping[TopicPartition, TargetPartition]:
-        """All partitions of the producer."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether requests are under way, or batches are being split."""
-
-    def hold(self) -> None:
-        """Sends nothing until `go_on`."""
-
-    def go_on(self) -> None:
-        """Sends again."""
-
-    def ready(self, targets: Iterable[TargetPartition]) -> None:
-        """These partitions may have something to send."""
-
-    def retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
-        """The partition is tried again later, because of this code."""
-
-    def stalled(self, target: TargetPartition) -> bool:
-        """Whether the partition has had trouble for a while."""
-
-    def wait_shortly(self, target: TargetPartition) -> None:
-        """The partition is tried again within milliseconds."""
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Runs this until the sender is closed. Its error ends the producer."""
-
-    def fail(self, error: BaseException) -> None:
-        """Ends the producer."""
-
-
 class Transactions:
     """The transactions of one producer, one after the other. One event loop.
 
     `broken` is set as soon as the open transaction can't be committed any more. `problem`: why the last one was aborted;
-    None after a commit.
+    None after a commit. `commits`, `aborts`: how many there were. `gives_epochs`: the target has KIP-890.
     """
 
     def __init__(
@@ -140,15 +97,10 @@ class Transactions:
         self.commits = 0
         self.aborts = 0
         self.problem: Problem | None = None
-        # KIP-890. Of the open transaction it never changes.
+        # It never changes while a transaction is open.
         self.gives_epochs = False
         self._version_at = -math.inf
-        self._gate = Gate()
-        # Partitions with a batch of this transaction, or with one that stayed from the last.
-        self._touched: dict[TargetPartition, None] = {}
-        self._added: set[TargetPartition] = set()
-        self._to_add: dict[TargetPartition, None] = {}
-        self._adding: asyncio.Task[None] | None = None
+        self.partitions = TransactionPartitions(sender, coordinator, self.sends, self._refused)
         # When the first request left, in the loop's time; None while nothing was sent.
         self._began: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -183,10 +135,7 @@ class Transactions:
         self._error = None
         self._outcome = self._loop.create_future()
         self._enter(TransactionState.OPEN)
-        self._gate.data = self._gate.own = True
-        held, self._gate.held = self._gate.held, {}
-        self._sender.go_on()
-        self._sender.ready({**held, **self._touched})
+        self.partitions.open()
 
     async def drain(self) -> None:
         """Takes no more data. Returns when each batch that was taken is acknowledged.
@@ -195,9 +144,9 @@ class Transactions:
         may still be written. TransactionAbortedError.
         """
         if self.state is TransactionState.OPEN:
-            self._gate.data = False
+            self.partitions.gate.data = False
             self._enter(TransactionState.DRAINING)
-        await self._until_settled(own=False)
+        await self._until(self.partitions.settled(own=False))
 
     async def commit(self) -> None:
         """Commits what was acknowledged, after `drain` and after all of the task's own records.
@@ -207,12 +156,12 @@ class Transactions:
         """
         if self.state in (TransactionState.OPEN, TransactionState.DRAINING):
             await self.drain()
-            await self._until_settled(own=True)
-            await self._until(lambda: self._adding is None)
+            await self._until(self.partitions.settled(own=True))
+            await self._until(lambda: self.partitions.adding is None)
             # From here on, without a pause in between: nothing may be sent while the end is under way.
             self._enter(TransactionState.COMMITTING)
-            self._close_gate()
-            if self._began is None or not (self._added or self.gives_epochs):
+            self.partitions.close()
+            if self._began is None or not (self.partitions.added or self.gives_epochs):
                 self._has_ended()
             else:
                 self._committing = True
@@ -228,8 +177,7 @@ class Transactions:
         """Aborts what is open, so that readers needn't wait for its timeout. Gives up after so many seconds."""
         self._closed = True
         if self.state is TransactionState.OPEN and self._began is None:
-            self._close_gate()
-            self._sender.hold()
+            self.partitions.close()
             return
         try:
             async with asyncio.timeout(seconds):
@@ -241,38 +189,13 @@ class Transactions:
 
     async def start(self) -> None:
         """The producer id is there; nothing of a former owner is open any more."""
-        self._sender.producer = replace(self._sender.producer, transactional=True)
         await self._look_at_version()
-
-    def gated(self, feed: object, *, ahead: bool) -> GatedFeed:
-        """The feed behind this producer's gate. TypeError if it can't give its batches again."""
-        if not isinstance(feed, TransactionalFeed):
-            raise TypeError(f"{type(feed).__name__} can't give its batches again, as a transaction needs it")
-        return GatedFeed(feed, self._gate, ahead=ahead)
-
-    def touch(self, target: TargetPartition) -> None:
-        """The partition may have a batch, or a sequence, of the present epoch."""
-        self._touched[target] = None
-
-    def touched(self, target: TargetPartition) -> bool:
-        """See `touch`."""
-        return target in self._touched
 
     def admits(self, target: TargetPartition) -> bool:
         """Whether the partition may send now. If not, it is made ready later."""
-        if self.state is TransactionState.DRAINING:
-            if not target.ahead and self._stays(target):
-                return False  # `begin` comes back to it
-        elif self.state is not TransactionState.OPEN:
-            if not target.unacked:
-                self._gate.held[target] = None
-            return False
-        self._touched[target] = None
-        if self.gives_epochs or target in self._added:
-            return True
-        self._to_add[target] = None
-        if self._adding is None:
-            self._adding = self._sender.spawn(self._add_partitions())
+        if self.state in (TransactionState.OPEN, TransactionState.DRAINING):
+            return self.partitions.admits(target, at_once=self.gives_epochs)
+        self.partitions.hold(target)
         return False
 
     def sends(self) -> None:
@@ -287,29 +210,12 @@ class Transactions:
         target.remembered_until = math.inf
 
     def judged(self, target: TargetPartition, sent: InFlightBatch, code: int) -> bool:
-        """Whether the answer for a batch, with this code, concerns the transaction; then all is done that follows from it.
-
-        A batch that may be written can be neither dropped nor split: a transaction is all or nothing.
-        """
-        error: TransactionAbortedError | None = None
-        if code in _SEQUENCE:
-            # For a later batch this only says that the head is missing, and the head is sent again anyway.
-            if target.is_head(sent):
-                text = f"{target}: the target no longer knows this producer's sequence ({error_name(code)})"
-                error = TransactionAbortedError(AbortCause.STATE_LOST, text)
-        elif code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            self._sender.fail(FenceLostError(self.transactional_id))
-        elif code in _TOO_LARGE or outcome(code) is Outcome.REFUSED:
-            error = aborts(code, f"{target}: the target refused a batch", self.timeout_ms)
-            if error is None and not sent.repeated:
-                return False
-            if error is None:
-                text = f"{target}: the target refused a batch ({error_name(code)}), and an earlier try may be written"
-                error = TransactionAbortedError(AbortCause.REFUSED_AFTER_DOUBT, text)
-        elif outcome(code) is Outcome.FENCED:
-            error = aborts(code, f"{target}: the target refused a batch", self.timeout_ms)
-        elif code != ErrorCode.CONCURRENT_TRANSACTIONS:
+        """Whether the answer for a batch, with this code, concerns the transaction. Then all is done that follows."""
+        if not concerns(target, sent, code):
             return False
+        if code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            self._sender.fail(FenceLostError(self.transactional_id))
+        error = error_of_batch(target, sent, code, self.timeout_ms)
         target.answered(sent, Outcome.RETRY, absent=code in NOT_WRITTEN)
         if error is not None:
             self.break_off(error)
@@ -354,13 +260,13 @@ class Transactions:
     def _has_ended(self, following: ProducerIdAndEpoch | None = None) -> None:
         """It is committed, or nothing was in it. `following`: the epoch of the next one, if it is known to be another."""
         self._stop_timer()
-        for target in self._touched:
+        for target in self.partitions.touched:
             target.remembered_until = 0.0
             cast(GatedFeed, target.feed).committed()
         self._outcome.set_result(None)
         if following is not None:
             self._coordinator.doubtful = False
-            self._use(following, self._touched)
+            self._use(following, self.partitions.touched)
         if self._coordinator.doubtful:
             self._sender.spawn(self._renew())
         else:
@@ -389,7 +295,7 @@ class Transactions:
         self._error = error
         self._stop_timer()
         self._enter(TransactionState.ABORTING)
-        self._close_gate()
+        self.partitions.close()
         self.problem = Problem(
             self._subject,
             ProblemCode.TRANSACTION_ABORTED,
@@ -406,10 +312,7 @@ class Transactions:
         while self._sender.busy:
             self._sender.answered.clear()
             await self._sender.answered.wait()
-        if self._adding is not None:
-            self._adding.cancel()
-            await asyncio.gather(self._adding, return_exceptions=True)
-            self._adding = None
+        await self.partitions.stop_adding()
         try:
             producer = await self._next_epoch()
         except (FencedError, NotAuthorized) as refused:
@@ -417,13 +320,8 @@ class Transactions:
             return
         self._coordinator.doubtful = False
         self._sender.producer = producer
-        dropped = dict.fromkeys((*self._touched, *self._own()))
-        for target in (*self._sender.partitions.values(), *dropped):
-            target.renounce()
-        for target in dropped:
+        for target in self.partitions.drop():
             cast(GatedFeed, target.feed).aborted(error)
-        self._touched.clear()
-        self._gate.held.update(dropped)
         await self._look_at_version()
         if self._in_row > 1:
             await asyncio.sleep(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(self._in_row - 2, 10)))
@@ -433,13 +331,13 @@ class Transactions:
 
     async def _next_epoch(self) -> ProducerIdAndEpoch:
         current = self._sender.producer
-        if self.gives_epochs and not self._committing:
-            answer = await self._coordinator.end(current, committed=False, gives_epoch=True)
-            if answer.error == ErrorCode.NONE:
+        if self._began is not None and not self._committing and (self.gives_epochs or not self.partitions.added):
+            answer = await self._coordinator.end(current, committed=False, gives_epoch=self.gives_epochs)
+            if answer.error == ErrorCode.NONE and self.gives_epochs:
                 return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch, transactional=True)
         # The module's text says why.
         open_for_certain = not self._coordinator.doubtful and (
-            self._acknowledged if self.gives_epochs else bool(self._added)
+            self._acknowledged if self.gives_epochs else bool(self.partitions.added)
         )
         try:
             return await self._identity.take(current)
@@ -449,9 +347,7 @@ class Transactions:
         return await self._identity.take(replace(current, epoch=current.epoch + 1))
 
     def _is_ready(self) -> None:
-        self._touched = {target: None for target in self._touched if target.unacked}
-        self._added.clear()
-        self._to_add.clear()
+        self.partitions.end()
         self._began = None
         self._acknowledged = self._committing = False
         self._enter(TransactionState.READY)
@@ -465,62 +361,10 @@ class Transactions:
             )
         )
 
-    # What belongs to it.
-
-    async def _add_partitions(self) -> None:
-        """Adds partitions to the transaction, until none waits for that."""
-        try:
-            while self._to_add and self.state in (TransactionState.OPEN, TransactionState.DRAINING):
-                asked, self._to_add = self._to_add, {}
-                self.sends()
-                by_name = {TopicPartition(target.topic, target.partition): target for target in asked}
-                errors = await self._coordinator.add(self._sender.producer, list(by_name))
-                self._take_added({target: errors.get(name, -1) for name, target in by_name.items()})
-        finally:
-            self._adding = None
-            self._sender.answered.set()
-
-    def _take_added(self, codes: Mapping[TargetPartition, int]) -> None:
-        """With one error, none is added."""
-        wrong = {code for code in codes.values() if code not in _NOT_ATTEMPTED}
-        if not wrong:
-            self._added.update(codes)
-            self._sender.ready(codes)
-        elif wrong <= _OF_ONE_TOPIC:
-            for target, code in codes.items():
-                if code in _NOT_ATTEMPTED:
-                    self._to_add[target] = None
-                else:
-                    elsewhere = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    self._sender.retry(target, code, "", elsewhere=elsewhere)
-        else:
-            code = next(iter(wrong - _OF_ONE_TOPIC))
-            text = "the target refused to add partitions"
-            other = TransactionAbortedError(AbortCause.BY_TARGET, f"{text} ({error_name(code)})")
-            self.break_off(aborts(code, text, self.timeout_ms) or other)
-
-    def _own(self) -> list[TargetPartition]:
-        return [target for target in self._sender.partitions.values() if target.ahead]
-
-    async def _until_settled(self, *, own: bool) -> None:
-        """`own`: the task's own records too must be acknowledged. They can't stay for the next transaction."""
-        pending = list(self._touched)
-
-        def settled() -> bool:
-            nonlocal pending
-            pending = [target for target in pending if not self._is_settled(target)]
-            if not pending:
-                pending = [target for target in self._touched if not self._is_settled(target)]
-            return not pending and not (own and any(target.unacked for target in self._own()))
-
-        await self._until(settled)
-
-    def _is_settled(self, target: TargetPartition) -> bool:
-        return not target.unacked or self._stays(target)
-
-    def _stays(self, target: TargetPartition) -> bool:
-        """Whether its batches stay for the next transaction: none was written, and its trouble lasts."""
-        return bool(target.unacked) and target.settled and self._sender.stalled(target)
+    def _refused(self, code: int) -> None:
+        text = "the target refused to add partitions"
+        other = TransactionAbortedError(AbortCause.BY_TARGET, f"{text} ({error_name(code)})")
+        self.break_off(aborts(code, text, self.timeout_ms) or other)
 
     async def _until(self, happened: Callable[[], bool], *, quietly: bool = False) -> None:
         """Waits for it. Raises what ends the producer; if not `quietly`, why the transaction is aborted, once feeds know.
@@ -552,10 +396,6 @@ class Transactions:
     def _enter(self, state: TransactionState) -> None:
         self.state = state
         self._sender.answered.set()
-
-    def _close_gate(self) -> None:
-        self._gate.data = self._gate.own = False
-        self._sender.hold()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

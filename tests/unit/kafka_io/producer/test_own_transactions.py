@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.kafka_io.producer.own_transactions import OwnTransactions
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.transactions import EndTxn
 from mirror_connect.kafka_io.records.record_batch import NewRecord
@@ -69,4 +70,30 @@ async def test_writes_at_the_same_time_wait_for_each_other() -> None:
     await asyncio.sleep(0.05)
     assert sorted(writing.committed(BEATS), key=str) == [b"%d" % number for number in range(5)]
     assert writing.rig.transactions.commits == 5
+    await writing.rig.producer.close()
+
+
+async def test_a_refused_record_leaves_nothing_of_the_others() -> None:
+    writing = Writing()
+    await writing.rig.producer.start()
+    writing.target.broker.refuses[OFFSETS[0]] = 87
+    with pytest.raises(PartitionRefusedError):
+        await writing.beat(1)
+    await writing.own.write({BEATS: [NewRecord(b"k", b"2", 1)]})
+    await asyncio.sleep(0.05)
+    assert writing.committed(BEATS) == [b"2"]
+    await writing.rig.producer.close()
+
+
+async def test_a_write_that_is_cancelled_does_not_keep_the_next_one_from_beginning() -> None:
+    writing = Writing()
+    await writing.rig.producer.start()
+    writing.target.broker.refuses[OFFSETS[0]] = 19
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await writing.beat(1)
+    writing.target.broker.refuses.clear()
+    await writing.beat(2)
+    await asyncio.sleep(0.05)
+    assert writing.committed(BEATS) == writing.committed(OFFSETS) == [b"2"]
     await writing.rig.producer.close()

@@ -357,15 +357,19 @@ async def test_if_another_owner_came_while_the_commit_was_unanswered_the_task_en
     rig.feed(feed)
     await rig.transactions.begin()
     await until(lambda: feed.acknowledged == 3)
-    rig.target.after = once(EndTxn, times=1)
-    committing = asyncio.create_task(rig.transactions.commit())
-    await until(lambda: len(rig.target.asked(EndTxn)) == 1)
-    await asyncio.sleep(0.005)
-    for _ in range(2):  # it is completed, and taken over, before the commit is asked for again
-        rig.target.broker.ids[ID].state = State.COMMITTED
-        rig.target.broker.init(InitProducerId(ID))
+    known = rig.target.broker.ids[ID]
+
+    def taken_over(request: Any) -> int:
+        # It is completed, and another owner comes, before the commit is asked for again.
+        if isinstance(request, EndTxn) and len(rig.target.asked(EndTxn)) == 1:
+            known.state = State.COMMITTED
+            rig.target.broker.init(InitProducerId(ID))
+            raise lost()
+        return 0
+
+    rig.target.after = taken_over
     with pytest.raises(FencedError):
-        await committing
+        await rig.transactions.commit()
 
 
 async def test_a_revoked_right_ends_the_producer(rig: TransactionalRig) -> None:
