@@ -112,7 +112,8 @@ class Group:
         def look() -> None:
             # Who waits for the others is not expected to be heard; its session begins anew with the answer.
             waits = member.joining is not None or member.syncing is not None
-            if self.members.get(member_id) is member and not waits and self.world.now - member.heard >= self.session_s:
+            silent = self.world.now - member.heard > self.session_s - 0.001
+            if self.members.get(member_id) is member and not waits and silent:
                 self._remove(member_id)
 
         self.world.after(self.session_s, look)

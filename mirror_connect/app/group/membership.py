@@ -58,6 +58,8 @@ MOST_INTERVAL_SECONDS: Final = 0.5
 MOVING_INTERVAL_SECONDS: Final = 0.1
 
 T = TypeVar("T")
+# An answer that is not there so long after the group has gone on does not come any more.
+_ANSWER_SECONDS: Final = 3.0
 # Changes that come close together are one.
 _COALESCE_SECONDS: Final = 0.05
 # How long a leader waits for a record of the config topic that another member has read already, before it decides nothing;
@@ -389,7 +391,7 @@ class Membership:
         # Whoever is told of the assignment may go by it at once.
         self._steady = True
         self._renew(sent, settled=True)
-        if self._work is not None and self._told[0] - self._claims(self._work.claims())[0]:
+        if self._has_ended_some():
             # What it claimed when it joined has ended since then. Nothing else would tell the group.
             self.rejoin()
 
@@ -438,6 +440,7 @@ class Membership:
         )
         self._state, self._moving = state, assignment.moving
         self._had |= share
+        self._told = (self._told[0] | share, self._told[1])
         if leads and self._place.delayed_until is not None:
             self._join_soon(self._place.delayed_until)
 
@@ -520,11 +523,18 @@ class Membership:
         self._woken.set()
 
     def _has_news(self) -> bool:
-        """Whether it is time to join again, and that changes anything: a leader's wish may, of a member only its claims."""
+        """Whether it is time to join again, and there is a reason: a leader's wish, or what a member ended or confirmed."""
         if self._clock() < self._join_at:
             return False
         self._join_at = float("inf")
-        return self._work is not None and (self._place.leader or self._claims(self._work.claims()) != self._told)
+        return self._work is not None and (self._place.leader or self._has_ended_some() or self._has_confirmed())
+
+    def _has_ended_some(self) -> bool:
+        """Whether the group takes this member to have what it has no more."""
+        return self._work is not None and bool(self._told[0] - self._claims(self._work.claims())[0])
+
+    def _has_confirmed(self) -> bool:
+        return self._work is not None and self._claims(self._work.claims())[1] != self._told[1]
 
     async def _beat(self) -> None:
         sent = self._clock()
@@ -536,15 +546,17 @@ class Membership:
         self._renew(sent, settled=True)
 
     async def _while_beating(self, step: Awaitable[T], generation: int) -> T:
-        """Does `step`, with heartbeats meanwhile: it is answered only when all members have come so far."""
-        if self.lease_remaining() <= 0:
+        """Does `step`, with heartbeats meanwhile: it is answered only when all members have come so far.
+
+        Raises what the heartbeats learn, too: where the coordinator is lost, the step would wait for its answer in vain.
+        """
+        if not self._member_id:
             return await step
         doing = asyncio.ensure_future(step)
         beating = asyncio.create_task(self._beat_on(generation))
         try:
             await asyncio.wait({doing, beating}, return_when=asyncio.FIRST_COMPLETED)
             if not doing.done():
-                # Where the coordinator is lost, the step would wait for its answer in vain.
                 await beating
             return await doing
         finally:
@@ -553,14 +565,19 @@ class Membership:
             await asyncio.gather(doing, beating, return_exceptions=True)
 
     async def _beat_on(self, generation: int) -> None:
-        """Heartbeats until the group has gone on, of which the step's answer tells. Raises CoordinatorLost."""
-        with contextlib.suppress(MembershipLost):
-            while True:
-                await asyncio.sleep(self._next_beat() - self._clock())
-                sent = self._clock()
-                with contextlib.suppress(RebalanceNeeded):
-                    await self._steps.heartbeat(generation, self._member_id)
-                self._renew(sent, settled=False)
+        """Heartbeats until something is wrong. Raises CoordinatorLost, MembershipLost."""
+        while True:
+            await asyncio.sleep(self._next_beat() - self._clock())
+            sent = self._clock()
+            try:
+                await self._steps.heartbeat(generation, self._member_id)
+            except RebalanceNeeded:
+                pass
+            except GenerationOver:
+                # The group has gone on, as the answer that is under way will tell; or it has been lost.
+                await asyncio.sleep(_ANSWER_SECONDS)
+                raise
+            self._renew(sent, settled=False)
 
     def _renew(self, sent: float, *, settled: bool) -> None:
         self._lease.renew(sent, settled=settled)

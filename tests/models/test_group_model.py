@@ -1,0 +1,259 @@
+"""Who runs what in a group, in simulated time: any schedule of joins, ends, kills, pauses, cut networks and changed configs.
+
+The members are the product's Membership. What is a model is the coordinator, the network, time and what a worker runs. A
+failure prints the schedule, made smaller; MODEL_SEED chooses the schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from mirror_connect.app.group import assignor, membership
+from mirror_connect.app.group.assignor import NOTHING
+from tests.models.group_life import IN_TIME_S, SESSION_S, GroupLife, Member, outside
+from tests.models.watch import BrokenPromiseError
+from tests.models.worker_schedules import FAULTS_SEED, SCHEDULES, SEED, few_looks_and_no_log
+
+KINDS = ("start", "start", "start old", "kill", "leave", "pause", "pause", "cut", "late", "wish", "wish", "slow")
+LEADER = 5
+SOME = st.sampled_from((LEADER, LEADER, 0, 1, 2, 3))
+
+
+@dataclass(frozen=True)
+class Incident:
+    """`wait` seconds after the one before, `kind` happens to `whom`, for `seconds`. `number` says how."""
+
+    wait: float
+    kind: str
+    whom: int
+    seconds: float
+    number: int
+
+
+INCIDENTS = st.lists(
+    st.builds(
+        Incident,
+        st.sampled_from((0.0, 0.05, 0.3, 1.0, 3.0, 8.0, 15.0)),
+        st.sampled_from(KINDS),
+        SOME,
+        st.sampled_from((0.5, 3.0, 7.0, 9.0, 12.0, 40.0)),
+        st.integers(-1, 4),
+    ),
+    min_size=1,
+    max_size=10,
+)
+RATES = st.tuples(*[st.sampled_from((1.0, 0.98, 1.02))] * 3)
+
+
+def live(
+    incidents: list[Incident], rates: tuple[float, ...], net: int, *, delay_s: float = 0.0, rebalance_s: float = 60.0
+) -> None:
+    life = GroupLife(net, delay_s=delay_s, rebalance_s=rebalance_s)
+    try:
+        life.wish("a", 3)
+        life.wish("b", 2)
+        for rate in rates:
+            life.start(rate)
+        life.pass_time(4.0)
+        for each in incidents:
+            life.pass_time(each.wait)
+            happen(life, each)
+            life.look()
+        life.come_to_rest()
+    finally:
+        life.close()
+
+
+def happen(life: GroupLife, each: Incident) -> None:
+    leaders = [member for member in life.members if member.membership.is_leader]
+    member: Member | None = None
+    if life.members:
+        member = leaders[0] if each.whom == LEADER and leaders else life.members[each.whom % len(life.members)]
+    # Whom the group has missed for as long as that, it may lose later.
+    until = life.world.now + each.seconds + SESSION_S + 2.0
+    match each.kind:
+        case "start" if len(life.members) < 6:
+            life.start()
+        case "start old" if len(life.members) < 6:
+            life.start(shares=False)
+        case "kill" if member is not None:
+            life.kill(member)
+        case "leave" if member is not None:
+            life.leave(member)
+        case "pause" if member is not None:
+            member.process.suspend(each.seconds)
+            life.quiet_at = max(life.quiet_at, until)
+        case "cut" if member is not None:
+            member.process.cut(each.seconds)
+            life.quiet_at = max(life.quiet_at, until)
+        case "late" if member is not None:
+            # What a member writes arrives in time; what it says to its group may take longer than any session.
+            member.process.late(1.0, min(each.seconds, IN_TIME_S))
+        case "wish":
+            life.wish("abc"[each.whom % 3], each.number)
+        case "slow" if member is not None:
+            member.slow_s = each.seconds
+
+
+def explore(
+    most: int, number: int = SEED, *, fault: Callable[[], AbstractContextManager[object]] | None = None
+) -> None:
+    print(f"MODEL_SEED={number}")
+    phases = tuple(Phase) if fault is None else (Phase.generate,)
+
+    @seed(number)
+    @settings(
+        max_examples=most,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        report_multiple_bugs=False,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        INCIDENTS, RATES, st.integers(0, 1000), st.sampled_from((0.0, 0.0, 5.0, 30.0)), st.sampled_from((60.0, 20.0))
+    )
+    def run(incidents: list[Incident], rates: tuple[float, ...], net: int, delay_s: float, rebalance_s: float) -> None:
+        live(incidents, rates, net, delay_s=delay_s, rebalance_s=rebalance_s)
+
+    if fault is None:
+        run()
+    else:
+        with fault():
+            run()
+
+
+@pytest.fixture(autouse=True)
+def _quietly() -> Iterator[None]:
+    with few_looks_and_no_log():
+        yield
+
+
+@pytest.mark.timeout(1800)
+def test_nothing_is_written_by_a_former_owner_and_everything_runs_once_in_the_end() -> None:
+    explore(SCHEDULES)
+
+
+# --- faults put back: the model must find them ----------------------------------------------------------------------------
+
+
+def claims_are_not_respected() -> AbstractContextManager[object]:
+    """What should move is given to its new owner at once."""
+    plain = assignor.assign
+
+    def assign(claims, wanted, **more):  # type: ignore[no-untyped-def]
+        return plain(dict.fromkeys(claims, NOTHING), wanted, **more)
+
+    return mock.patch("mirror_connect.app.group.decisions.assign", assign)
+
+
+def only_what_runs_is_claimed() -> AbstractContextManager[object]:
+    """A member claims nothing that it has been assigned and has not begun."""
+
+    def claims(self, claims):  # type: ignore[no-untyped-def]
+        return assignor.Share(claims.connectors, claims.tasks), claims.confirmed
+
+    return mock.patch.object(membership.Membership, "_claims", claims)
+
+
+def a_rebalance_renews_without_end() -> AbstractContextManager[object]:
+    """Heartbeats renew the lease for as long as the group rebalances, also beyond rebalance.timeout.ms."""
+    plain = membership.GroupLease.renew
+
+    def renew(self, sent, *, settled):  # type: ignore[no-untyped-def]
+        plain(self, sent, settled=True)
+
+    return mock.patch.object(membership.GroupLease, "renew", renew)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", [claims_are_not_respected, only_what_runs_is_claimed])
+def test_the_model_finds(fault: Callable[[], AbstractContextManager[object]]) -> None:
+    with pytest.raises(BrokenPromiseError):
+        explore(600, FAULTS_SEED, fault=fault)
+
+
+# --- one story each -------------------------------------------------------------------------------------------------------
+
+
+def three(net: int = 1, **more: float) -> GroupLife:
+    life = GroupLife(net, **more)
+    life.wish("a", 3)
+    life.wish("b", 3)
+    for _ in range(3):
+        life.start()
+    life.pass_time(5.0)
+    return life
+
+
+def test_a_hand_over_takes_less_than_two_seconds() -> None:
+    life = three()
+    try:
+        life.come_to_rest()
+        begun = life.world.now
+        new = life.start()
+        while not new.runs:
+            life.pass_time(0.1)
+        assert life.world.now - begun < 2.0
+        life.come_to_rest()
+    finally:
+        life.close()
+
+
+@pytest.mark.parametrize("net", range(4))
+def test_a_stopped_member_does_not_cost_the_others_their_lease(net: int) -> None:
+    life = three(net)
+    try:
+        life.come_to_rest()
+        stopped, *others = life.members
+        before = [outside(each) for each in others]
+        stopped.process.suspend(40.0)
+        # All have to join again, and the stopped one does not.
+        life.start()
+        life.pass_time(9.0)
+        assert all(each.membership.runs_for() > 0 for each in others)
+        life.pass_time(40.0)
+        assert [outside(each) for each in others] == before
+        life.come_to_rest()
+    finally:
+        life.close()
+
+
+def test_after_a_kill_the_others_run_it_within_the_session_and_two_seconds() -> None:
+    life = three()
+    try:
+        life.come_to_rest()
+        leader = next(each for each in life.members if each.membership.is_leader)
+        lost = set(leader.runs)
+        begun = life.world.now
+        life.kill(leader)
+        while not lost <= {item for each in life.members for item in each.runs}:
+            life.pass_time(0.1)
+        assert life.world.now - begun < 12.0
+    finally:
+        life.close()
+
+
+def test_a_new_leader_of_old_workers_shares_when_the_last_old_one_has_gone() -> None:
+    life = GroupLife(3)
+    try:
+        life.wish("a", 3)
+        old = [life.start(shares=False) for _ in range(2)]
+        life.pass_time(3.0)
+        for each in old:
+            life.start()
+            life.pass_time(5.0)
+            life.leave(each)
+            life.pass_time(5.0)
+        life.come_to_rest()
+        assert {len(each.runs) for each in life.members} == {2}
+    finally:
+        life.close()
