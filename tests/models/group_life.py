@@ -254,6 +254,9 @@ class GroupLife:
     def come_to_rest(self) -> None:
         """When the trouble is over, everything runs once, evenly spread, and nothing changes any more."""
         self.pass_time(max(0.0, self.quiet_at - self.world.now) + self._delay_s)
+        if any(each.membership.is_leader and not each.shares for each in self.members):
+            # A leader of version 1 runs everything.
+            return
         if not any(each.shares for each in self.members):
             return
         for _ in range(CALM_S):
@@ -273,8 +276,6 @@ class GroupLife:
         leaders = [each for each in self.members if each.membership.is_leader]
         if len(leaders) != 1:
             return f"{[each.name for each in leaders]} lead"
-        if not leaders[0].shares:
-            return ""
         members = [each for each in self.members if each.shares]
         wanted = self.topic.wanted(len(self.topic.records))
         tasks = [TaskId(name, number) for name, count in wanted.items() for number in range(count)]
