@@ -14,7 +14,6 @@ from mirror_connect.check.deviations import (
     below_a_second,
     never,
     not_bytes,
-    not_yet,
     ours,
     refused,
     yes,
@@ -152,13 +151,17 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         "topic.creation.groups", "topic.creation.*",
         note="remote topics are made like their sources; a line in the log",
     ),
-    not_yet(
+    yes(
         "exactly.once.support",
-        note="`required` is refused as Connect refuses it on a worker without exactly-once source support",
-        differs=never,
-        instead="Leave it out or set it to requested; records are copied at least once.",
+        note="of source connectors; the other two do not say that they can, and are refused with `required` as in Connect",
+        instead="Set exactly.once.source.support=enabled on the workers, or leave it out or set it to requested here.",
     ),
-    not_yet("transaction.boundary", "transaction.boundary.interval.ms", note="of exactly-once delivery"),
+    ours(
+        "transaction.boundary", "transaction.boundary.interval.ms",
+        note=
+            "with `poll` a transaction has what had been fetched at its beginning. `connector` is refused as in Connect",
+        differs=never,
+    ),
     ours(
         "offsets.storage.topic",
         note=

@@ -59,12 +59,12 @@ _CLIENTS: Final[Mapping[str, tuple[Kind, bool]]] = {
 
 
 def judge_connector(
-    config: Config, policy: OverridePolicy | None = None, support: Support = Support.DISABLED
+    config: Config, policy: OverridePolicy | None = None, support: Support = Support.ENABLED
 ) -> list[Judgement]:
     """A judgement for each property, in the config's order, then for those that are missing.
 
-    `policy`: the worker's for overrides, if it is known. `support`: its exactly.once.source.support. Of a connector that
-    does not exist here, only the class is judged.
+    `policy`: the worker's for overrides, if it is known. `support`: its exactly.once.source.support; a worker that is not
+    known takes what its connectors require. Of a connector that does not exist here, only the class is judged.
     """
     class_name = config.get(CLASS)
     if not class_name:

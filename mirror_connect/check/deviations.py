@@ -17,7 +17,6 @@ AS_KAFKA: Final = "as Kafka"
 OURS: Final = "ours"
 ACCEPTED: Final = "accepted"
 REFUSED: Final = "refused"
-NOT_YET: Final = "not yet"
 
 BYTES_INSTEAD: Final = "Set ByteArrayConverter, which writes the same in both."
 
@@ -94,11 +93,6 @@ def accepted(*names: str, note: str = "", differs: Differs = always, instead: st
 def refused(*names: str, note: str, instead: str) -> Row:
     """Refused, but for values that ask for nothing."""
     return Row(names, REFUSED, note, never, instead)
-
-
-def not_yet(*names: str, note: str, differs: Differs = always, instead: str = "") -> Row:
-    """Accepted without effect so far, or refused."""
-    return Row(names, NOT_YET, note, differs, instead)
 
 
 def row_of(name: str, rows: Iterable[Row]) -> Row | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.document import CONNECTOR, MM2, WORKER, Document
@@ -16,7 +17,7 @@ from mirror_connect.check.links import DEFAULT_WORKER, connector_link
 from mirror_connect.check.mm2_judge import Mm2File
 from mirror_connect.check.report import Finding, Part, Report, VerifyLink
 from mirror_connect.check.running_worker import ask
-from mirror_connect.check.worker_judge import judge_worker, override_policy
+from mirror_connect.check.worker_judge import judge_worker, override_policy, support_of
 
 UNSEEN: Final = "REST does not show the worker's own properties: check its properties file, too."
 
@@ -31,7 +32,8 @@ def check_file(path: str, worker: str = DEFAULT_WORKER, user: str | None = None)
     if Path(path).suffix in YAML:
         kind = "strimzi"
     policy = next((override_policy(each.texts()) for each in documents if each.kind == WORKER), None)
-    parts = [_part(each, policy) for each in documents]
+    support = next((support_of(each.texts()) for each in documents if each.kind == WORKER), Support.ENABLED)
+    parts = [_part(each, policy, support) for each in documents]
     links = _links(documents, worker, user) if CONNECTOR in kinds else []
     return Report(path, kind, parts, links)
 
@@ -52,11 +54,11 @@ def check_worker(url: str, login: tuple[str, str] | None = None) -> Report:
     return Report(running.url, "running-worker", parts, links, [f"{running.about}.", *none, UNSEEN])
 
 
-def _part(document: Document, policy: OverridePolicy | None) -> Part:
+def _part(document: Document, policy: OverridePolicy | None, support: Support = Support.ENABLED) -> Part:
     if document.kind == WORKER:
         judged = judge_worker({**document.defaults, **document.texts()})
     else:
-        judged = judge_connector(document.config(), policy)
+        judged = judge_connector(document.config(), policy, support)
     found = [_finding(document, each) for each in judged if each.name not in document.defaults]
     return Part(document.name, _described(document), found)
 

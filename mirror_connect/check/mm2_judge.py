@@ -23,7 +23,7 @@ from mirror_connect.check.judgement import Judgement, Verdict, sentence, without
 from mirror_connect.check.links import REFUSED_POLICY, refuses_policy
 from mirror_connect.check.references import references
 from mirror_connect.check.report import VerifyLink
-from mirror_connect.check.worker_judge import judge_process_property, judge_worker
+from mirror_connect.check.worker_judge import judge_process_property, judge_worker, support_of
 from mirror_connect.connectors import MirrorSource
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.settings import Side, client_properties
@@ -120,7 +120,7 @@ class Mm2File:
             for whole in flow.connectors.values():
                 # The worker is on the target cluster, and its producer writes: its judgement of these counts.
                 config = {name: value for name, value in whole.items() if not name.startswith("target.producer.")}
-                for judged in judge_connector(config):
+                for judged in judge_connector(config, support=support_of(flow.worker)):
                     if judged.verdict is Verdict.NOT_JUDGED:
                         continue  # the file's own references have been tried, see references.py
                     origin = self._file.origin_in_connectors(flow.source, flow.target, judged.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.check.deviations import BYTES_INSTEAD, Row, accepted, as_kafka, never, not_bytes, ours, refused, yes
+from mirror_connect.check.deviations import BYTES_INSTEAD, Row, accepted, as_kafka, never, not_bytes, ours, yes
 
 # fmt: off
 OF_WORKERS: Final[tuple[Row, ...]] = (
@@ -36,11 +36,10 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "offset.flush.timeout.ms", "task.shutdown.graceful.timeout.ms",
         note="tasks have 1.8 s to commit and return, the last commit 0.4 s",
     ),
-    refused(
+    yes(
         "exactly.once.source.support",
-        note="but for `disabled`, and `preparing`, which is the same here: not yet",
-        instead=
-            "Records are copied at least once then, and a crash repeats half a second of them as a rule.",
+        note=
+            "see [exactly once](exactly-once.md). `preparing` is as `disabled`: the leader writes in transactions anyway",
     ),
     yes(
         "connector.client.config.override.policy", "connector.client.config.override.allowlist",

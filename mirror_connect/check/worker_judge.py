@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from mirror_connect.app.config.common_config import known_properties, policy_alias, unknown_properties
+from mirror_connect.app.config.exactly_once import SUPPORT, Support
 from mirror_connect.app.config.provider_names import providers_without_class
 from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups, likely_storage_name
@@ -84,6 +85,12 @@ def override_policy(properties: Mapping[str, str]) -> OverridePolicy | None:
     alias = policy_alias(properties.get("connector.client.config.override.policy", "All"))
     allowed = parse(properties.get("connector.client.config.override.allowlist", ""), LIST)[1]
     return None if alias is None else OverridePolicy.of(alias, allowed or ())
+
+
+def support_of(properties: Mapping[str, str]) -> Support:
+    """What a worker with these properties does about exactly-once copying; as it is without the setting if it is wrong."""
+    value = properties.get(SUPPORT, "").strip().lower()
+    return Support(value) if value and value in set(Support) else Support.DISABLED
 
 
 def _is_standalone(properties: Mapping[str, str]) -> bool:

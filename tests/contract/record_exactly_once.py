@@ -51,6 +51,8 @@ COMMITTED: Final = {"source.consumer.isolation.level": "read_committed"}
 REQUIRED: Final = {"exactly.once.support": "required"}
 OWN_TOPIC: Final = {"offsets.storage.topic": "own-offsets"}
 
+# The settings whose validation is kept.
+JUDGED: Final = ("exactly.once.", "transaction.", "offsets.storage.", "producer.override.")
 # What a connector asks for, by the exchange's id: its class's config and what is added.
 VALIDATED: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
     "source-requested": (SOURCE, {"exactly.once.support": "requested"}),
@@ -97,8 +99,7 @@ def _validations() -> Iterator[dict[str, Any]]:
     for name, (config, more) in VALIDATED.items():
         path = f"/connector-plugins/{config['connector.class']}/config/validate"
         body = {"name": "v", **config, **more}
-        match = {"body": "validate"}
-        yield _exchange(f"validate-{name}", name, "PUT", path, body, group="validate", match=match)
+        yield _exchange(f"validate-{name}", name, "PUT", path, body, group="validate")
 
 
 def _refused() -> Iterator[dict[str, Any]]:
@@ -169,8 +170,21 @@ def _by_source() -> Iterator[dict[str, Any]]:
     yield _exchange("source-delete", "deleted", "DELETE", path, group="source")
 
 
+def _kept(exchange: dict[str, Any]) -> dict[str, Any]:
+    """Of a validation only what is about exactly-once, or wrong: the rest is in rest.json."""
+    body = exchange["response"].get("body")
+    if exchange["group"] == "validate" and isinstance(body, dict) and "configs" in body:
+        rows = [each["value"] for each in body["configs"]]
+        kept = [each for each in rows if each["errors"] or each["name"].startswith(JUDGED)]
+        exchange["response"]["body"] = {
+            "error_count": body["error_count"],
+            "configs": [{"value": each} for each in kept],
+        }
+    return exchange
+
+
 def record() -> None:
-    """Asks Kafka's worker and writes the file; prints what is in its config topic about fencing."""
+    """Asks Kafka's worker and writes the file."""
     source, target = (LocalCluster(name, properties=UNHURRIED) for name in ("source", "target"))
     with started(source, target), ConnectWorker(target, ENABLED, heap="512m") as worker:
         prepare = [sys.executable, HERE / "record_rest.py", "prepare", "--bootstrap", source.bootstrap_servers]
@@ -185,7 +199,7 @@ def record() -> None:
         }
         variables = {**record_rest.DEFAULT_VARS, **names, "version": root["version"]}
         asking = argparse.Namespace(url=worker.rest_url, admin_url=None, auth=None)
-        found = [{**each, "response": record_rest.record(asking, each, variables)} for each in exchanges()]
+        found = [_kept({**each, "response": record_rest.record(asking, each, variables)}) for each in exchanges()]
     text = json.dumps(found, indent=1, ensure_ascii=False)
     for name, value in names.items():
         text = text.replace(value, f"{{{{{name}}}}}")

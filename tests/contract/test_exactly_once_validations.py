@@ -11,6 +11,7 @@ import pytest
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
+from tests.contract.record_exactly_once import JUDGED
 from tests.fakes.connect_worker import FakeResolver
 
 RECORDED: Final = json.loads((Path(__file__).parent / "rest-exactly-once.json").read_text("utf-8"))
@@ -31,9 +32,8 @@ def _judged(answer: dict[str, Any]) -> dict[str, tuple[str | None, list[str]]]:
     Not of `source.consumer.*`: a wrong value there is an error of its own here, and fails the task in Connect.
     """
     values = [each["value"] for each in answer["configs"] if not each["value"]["name"].startswith("source.consumer.")]
-    wanted = ("exactly.once.", "transaction.", "offsets.storage.", "producer.override.")
     return {
         each["name"]: (each["value"], each["errors"])
         for each in values
-        if each["errors"] or each["name"].startswith(wanted)
+        if each["errors"] or each["name"].startswith(JUDGED)
     }

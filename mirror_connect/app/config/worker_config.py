@@ -161,14 +161,6 @@ def _storage(settings: Settings, kind: Storage) -> StorageTopic:
 
 
 def _refuse_unsupported(settings: Settings) -> None:
-    support = settings.text(SUPPORT)
-    if support.lower() == Support.ENABLED:
-        # In this order: without it, connectors that require it are refused.
-        problem = (
-            "exactly-once delivery isn't supported yet; set exactly.once.support=required of connectors to requested, "
-            "then leave this out"
-        )
-        raise ConfigError(SUPPORT, support, problem)
     session, heartbeat = settings.integer("session.timeout.ms"), settings.integer("heartbeat.interval.ms")
     if heartbeat >= session:
         problem = f"it has to be lower than session.timeout.ms ({session}), a third of it as a rule"

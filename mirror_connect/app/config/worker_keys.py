@@ -96,7 +96,7 @@ _OWN_KEYS: Final = ConfigTable(
     Key("worker.sync.timeout.ms", INT, 3000, MEDIUM, _JAVA),
     Key("worker.unsync.backoff.ms", INT, 300000, MEDIUM, _JAVA),
     Key("exactly.once.source.support", STRING, "disabled", HIGH,
-        "Exactly-once delivery; only `disabled` or `preparing` for now.",
+        "Whether connectors copy exactly once: enabled, or disabled. preparing: not yet, but other workers may.",
         validator=one_of_in_any_case("DISABLED", "ENABLED", "PREPARING")),
     Key("offset.flush.interval.ms", LONG, 60000, LOW, "How often, at least, source offsets are committed.",
         validator=between(1)),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.config.config_providers import Resolved
+from mirror_connect.app.config.exactly_once import SUPPORT, Support
 from mirror_connect.app.config.provider_names import provider_aliases, providers_without_class
 from mirror_connect.app.config.worker_config import checked_settings, storage_fixed
 from mirror_connect.app.config.worker_keys import WORKER_KEYS
@@ -17,6 +18,7 @@ from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.app.dedicated.producer_logins import ASKERS, check_producers
 from mirror_connect.app.dedicated.property_places import INTERNAL_REST
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
+from mirror_connect.app.herder.exactly_once_rules import check_exactly_once
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.table import BOOLEAN, INT, LIST, LONG, LOW, SHORT, ConfigTable, Key, ValidatedKey
 from mirror_connect.connectors.config.values import trim
@@ -121,6 +123,8 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
     def origin(name: str) -> str | None:
         return file.origin_in_connectors(flow.source, flow.target, name)
 
+    asked = file.resolve(flow.worker).get(SUPPORT, "").strip().lower()
+    support = Support(asked) if asked and asked in set(Support) else Support.DISABLED
     for config in flow.connectors.values():
         resolved = file.resolve(config)
         try:
@@ -132,6 +136,7 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
         if not flow.enabled and HEARTBEATS not in definition.keys:
             continue  # it does nothing, and what it lacks may be left out on purpose
         results = definition.validate(resolved, config)
+        check_exactly_once(results, definition, resolved, support)
         results |= check_client_properties(resolved, config, OverridePolicy())
         for result in results.values():
             missing = None if origin(result.name) else _missing_login(file, flow, result, origin)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.connectors.config.converter_settings import unapplied_converters
@@ -43,6 +44,8 @@ _OPEN: Final = (
     "transforms.",
     "value.converter.",
 )
+# Settings of transactions, with the value that means the same as none.
+_OF_TRANSACTIONS: Final[Mapping[str, str]] = {"transaction.boundary": "poll", "transaction.boundary.interval.ms": ""}
 KNOWN_NAMES: Final = (
     *sorted(_OF_MIRROR_MAKER),
     *sorted(f"{prefix}{name}" for prefix, table in PREFIXES.items() for name in table.keys),
@@ -63,13 +66,17 @@ def names_without_effect(config: Iterable[str]) -> tuple[list[str], list[str]]:
     return unknown, misplaced
 
 
+def _differs(value: str | None, default: str) -> bool:
+    return value is not None and value.strip().lower() != default
+
+
 class ConfigNotices:
     """Logs each line once for a connector, however often its config is written or started, until the lines change.
 
     `offsets_topic` is the worker's, empty if it has a file. `converters`: the worker's, by their settings, for
     connectors that name none.
     `derived`: configs are derived from an mm2.properties file, by which each name has been checked. They have names that
-    nobody reads and nobody wrote, such as `source.cluster.offset.flush.interval.ms`.
+    nobody reads and nobody wrote, such as `source.cluster.offset.flush.interval.ms`. `exactly_once`: the worker's.
     """
 
     def __init__(
@@ -78,8 +85,10 @@ class ConfigNotices:
         converters: Mapping[str, str] = MappingProxyType({}),
         *,
         derived: bool = False,
+        exactly_once: Support = Support.DISABLED,
     ) -> None:
         self._derived = derived
+        self._exactly_once = exactly_once
         self._offsets_topic = offsets_topic
         self._converters = converters
         self._logged: dict[str, frozenset[str]] = {}
@@ -108,6 +117,9 @@ class ConfigNotices:
             yield unapplied
         if (topic := config.get("offsets.storage.topic")) is not None and not self._offsets_topic:
             yield f"offsets.storage.topic={topic} is not used: a standalone worker keeps source offsets in its offset file"
+        idle = sorted(name for name, default in _OF_TRANSACTIONS.items() if _differs(config.get(name), default))
+        if idle and self._exactly_once is not Support.ENABLED:
+            yield f"Without effect, as this worker has no exactly.once.source.support=enabled: {', '.join(idle)}"
         unknown, misplaced = names_without_effect(() if self._derived else config)
         line = unknown_names_line(unknown, KNOWN_NAMES, "properties")
         if line is not None:

@@ -100,7 +100,9 @@ class Herder:
         self._stored_configs = configs
         self._membership = membership
         rules, tracking = rules or ConfigRules(), topic_tracking or TopicTracking()
-        notices = ConfigNotices(rules.offsets_topic, rules.converters, derived=rules.derived)
+        notices = ConfigNotices(
+            rules.offsets_topic, rules.converters, derived=rules.derived, exactly_once=rules.exactly_once
+        )
         self._turn = asyncio.Lock()
         self._book = StatusBook(statuses, worker_id, lambda: membership.generation)
         self._leader = Leader(configs, statuses, self._book, membership)

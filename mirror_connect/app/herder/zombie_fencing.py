@@ -30,6 +30,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, No
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.wording import counted
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +143,8 @@ class ZombieFencing:
     async def lead_round(self, connector: str, generation: int, *, ended: bool = False) -> None:
         """As the leader. `generation`: of the group, as the worker that asks knows it. `ended`: see due_round.
 
-        NotLeader, NotReady, ConnectorNotFound, BadRequest; Forbidden: a right is missing; ConnectError: a cluster is away.
+        NotLeader, NotReady, ConnectorNotFound, BadRequest; ConnectError: a cluster is away. Forbidden: a right is missing
+        or a setting is wrong, so to ask again would not help.
         """
         if not self._leads_rounds:
             raise BadRequest(
@@ -157,9 +159,9 @@ class ZombieFencing:
                         pass
             except TimeoutError:
                 raise ConnectError(f"Former tasks of connector {connector} were not fenced in {ROUND_S:g} s") from None
-            except NotAuthorized as error:
+            except (NotAuthorized, ConfigError) as error:
                 raise Forbidden(str(error)) from error
-            except (ClusterUnreachable, ConfigError) as error:
+            except (ClusterUnreachable, AdminError) as error:
                 raise ConnectError(str(error)) from error
 
     async def stop(self) -> None:

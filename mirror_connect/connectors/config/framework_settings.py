@@ -113,13 +113,15 @@ SOURCE_KEYS: Final = ConfigTable(
         "Groups of settings for topics that Connect creates. Remote topics are created by the connector, not by these.",
         _CREATION, 1, "LONG", "Topic Creation Groups", aliases),
     Key("exactly.once.support", STRING, "requested", MEDIUM,
-        "requested: exactly-once if the worker has it on; required: not without it. No worker has it yet.",
+        "requested: exactly-once if the worker has it on; required: not without it.",
         _EXACTLY_ONCE, 2, "SHORT", "Exactly once support", one_of_in_any_case("REQUIRED", "REQUESTED")),
     Key("transaction.boundary", STRING, "poll", MEDIUM,
-        "What makes a transaction when exactly-once is on: each poll, an interval, or the connector. Not in effect yet.",
+        "When a transaction ends if exactly-once is on: poll, as soon as the target has what was read; interval. No "
+        "connector here takes connector.",
         _EXACTLY_ONCE, 3, "SHORT", "Transaction Boundary", one_of_in_any_case("INTERVAL", "POLL", "CONNECTOR")),
     Key("transaction.boundary.interval.ms", LONG, None, LOW,
-        "Milliseconds of a transaction with transaction.boundary=interval. Not in effect yet.",
+        "Milliseconds of a transaction with transaction.boundary=interval; not given: the worker's "
+        "offset.flush.interval.ms.",
         _EXACTLY_ONCE, 4, "SHORT", "Transaction boundary interval", unset_or(between(0))),
     Key("offsets.storage.topic", STRING, None, LOW,
         "A topic of its own for this connector's source offsets, made if it is not there. The worker's topic counts for "

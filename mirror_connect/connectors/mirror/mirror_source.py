@@ -128,13 +128,6 @@ OWN_KEYS: Final = ConfigTable(
 )
 # fmt: on
 
-# Settings of MirrorMaker 2 that have no effect here yet → values that need no warning. A name that ends in a dot is a
-# prefix.
-NOT_YET: Final[Mapping[str, frozenset[str]]] = {
-    "transaction.boundary": frozenset({"poll"}),
-    "transaction.boundary.interval.ms": frozenset(),
-}
-
 
 class MirrorSource(ConnectorDefinition):
     """MirrorSourceConnector."""
@@ -174,8 +167,8 @@ class MirrorSource(ConnectorDefinition):
         return source_consumer(config).get("isolation.level") == "read_committed"
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
-        """Lines about settings without effect, and those not supported yet."""
-        return mirror_warnings(config) + _not_yet(config)
+        """Lines about settings without effect."""
+        return mirror_warnings(config)
 
 
 def topic_selection(settings: Settings) -> TopicSelection:
@@ -189,19 +182,6 @@ def topic_selection(settings: Settings) -> TopicSelection:
         heartbeats=settings.boolean("heartbeats.replication.enabled"),
         source_alias=settings.text("source.cluster.alias"),
     )
-
-
-def _not_yet(config: Mapping[str, str]) -> list[str]:
-    names = [
-        name
-        for name, value in config.items()
-        if any(
-            (name.startswith(wanted) if wanted.endswith(".") else name == wanted)
-            and value.strip().lower() not in harmless
-            for wanted, harmless in NOT_YET.items()
-        )
-    ]
-    return [f"Not supported yet, and without effect: {', '.join(sorted(names))}"] if names else []
 
 
 def _check_offset_syncs(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:

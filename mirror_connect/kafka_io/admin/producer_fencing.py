@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Final
 
-from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, LeaseOver, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight, on_transactional_id
 from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.protocol.error_codes import COORDINATOR_MOVED, ErrorCode, reason
 from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 
@@ -42,7 +42,7 @@ async def fence_producers(
     """Returns when every one is fenced. `before_write` is called before each request is written; if it raises, none is.
 
     MissingRight names the transactional id. ClusterUnreachable: some are not fenced in time; to repeat it does no harm.
-    LeaseOver, if `before_write` raises it; NotAuthorized, UnsupportedByBroker.
+    LeaseOver, if `before_write` raises it; NotAuthorized; ConfigError: a broker has no transactions.
     """
     room = asyncio.Semaphore(_AT_ONCE)
     reasons: dict[str, str] = {}
@@ -84,6 +84,8 @@ async def _asked(
         raise
     except (ConnectionLost, ClusterUnreachable) as error:
         return str(error)
+    except UnsupportedByBroker as error:
+        raise ConfigError("exactly.once.source.support", "enabled", str(error)) from None
     if answer.error == ErrorCode.NONE:
         return None
     if answer.error == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:

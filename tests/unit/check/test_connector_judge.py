@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.judgement import Judgement, Verdict
@@ -40,7 +41,6 @@ def test_refused_properties_are_all_told_although_the_worker_names_them_one_afte
         source_cluster_security_protocol="SASL_SSL",
         source_cluster_sasl_mechanism="GSSAPI",
         exactly_once_support="required",
-        source_consumer_isolation_level="read_committed",
     )
     refused = {name for name, each in found.items() if each.verdict is Verdict.REFUSED}
     assert refused == {"tasks.max", "transforms", "source.cluster.sasl.mechanism", "exactly.once.support"}
@@ -84,9 +84,17 @@ def test_what_means_the_same_is_not_made_a_difference(name: str, value: str) -> 
 
 
 def test_who_requires_exactly_once_is_not_sent_to_read_committed_first() -> None:
-    judged = _judged(exactly_once_support="required")["exactly.once.support"]
-    assert judged.verdict is Verdict.REFUSED
-    assert "read_committed" not in judged.text + judged.instead
+    config = {**SOURCE, "exactly.once.support": "required"}
+    for support in (Support.DISABLED, Support.PREPARING):
+        judged = {each.name: each for each in judge_connector(config, support=support)}["exactly.once.support"]
+        assert judged.verdict is Verdict.REFUSED
+        assert "read_committed" not in judged.text + judged.instead
+
+
+def test_exactly_once_is_the_same_on_a_worker_that_has_it() -> None:
+    config = {**SOURCE, "exactly.once.support": "required", "source.consumer.isolation.level": "read_committed"}
+    config |= {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"}
+    assert {each.verdict for each in judge_connector(config, support=Support.ENABLED)} == {Verdict.SAME}
 
 
 def test_a_typo_gets_the_likely_name() -> None:
@@ -119,7 +127,6 @@ def test_a_value_that_a_config_provider_holds_is_not_judged_nor_what_depends_on_
         source_cluster_sasl_mechanism="PLAIN",
         source_cluster_sasl_jaas_config="${file:/secrets:jaas}",
         exactly_once_support="required",
-        source_consumer_isolation_level="read_committed",
         source_cluster_unheard_of="${file:/secrets:jaas}",
     )
     assert found["tasks.max"] is found["source.cluster.sasl.jaas.config"] is Verdict.NOT_JUDGED

@@ -51,7 +51,7 @@ def test_a_file_that_can_not_be_looked_for_is_not_judged() -> None:
 def test_all_that_is_refused_is_told_although_the_worker_ends_at_the_first() -> None:
     assert _of(
         Verdict.REFUSED,
-        exactly_once_source_support="enabled",
+        exactly_once_source_support="perhaps",
         rest_extension_classes="io.confluent.connect.security.ConnectSecurityExtension",
         connector_client_config_override_policy="Some",
         session_timeout_ms="soon",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.config.listeners import Listener
 from mirror_connect.app.config.rest_extension import EXTENSION
 from mirror_connect.app.config.worker_config import load_worker_config, worker_config
@@ -75,6 +76,12 @@ def test_converters_are_told_as_they_are_set() -> None:
     assert worker_config(MINIMAL | given).converters == given
 
 
+@pytest.mark.parametrize(("value", "support"), [("ENABLED", Support.ENABLED), ("Preparing", Support.PREPARING)])
+def test_exactly_once_is_read_in_any_case(value: str, support: Support) -> None:
+    assert worker_config(MINIMAL | {"exactly.once.source.support": value}).exactly_once is support
+    assert worker_config(MINIMAL).exactly_once is Support.DISABLED
+
+
 def test_an_empty_list_of_admin_listeners_is_not_the_same_as_none() -> None:
     assert worker_config(MINIMAL | {"admin.listeners": ""}).admin_listeners == ()
 
@@ -82,7 +89,7 @@ def test_an_empty_list_of_admin_listeners_is_not_the_same_as_none() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        pytest.param("exactly.once.source.support", "enabled", "isn't supported yet", id="exactly_once"),
+        pytest.param("exactly.once.source.support", "perhaps", "case insensitive", id="exactly_once"),
         pytest.param("listeners", "nowhere", "right format", id="listener"),
         pytest.param("listeners", "", "at least one URL", id="no_listener"),
         pytest.param("rest.advertised.port", "x", "Not a number of type INT", id="port"),

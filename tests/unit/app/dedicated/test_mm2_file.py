@@ -37,8 +37,6 @@ REFUSED_HERE = {
     "guide: comments behind values": FindingCode.CLUSTER_NAME_WRONG,
     "guide: one way without clusters": FindingCode.CLUSTERS_MISSING,
     "guide: two ways": FindingCode.BOOTSTRAP_MISSING,
-    # Not supported yet.
-    "guide: exactly once": FindingCode.VALUE_INVALID,
     "other guide: blank separator": FindingCode.EXPRESSION_INVALID,
 }
 

@@ -158,10 +158,10 @@ NAMES = "names of topics have letters, digits, dots, _ and - only, at most 249 o
             id="an_unknown_extension_of_rest",
         ),
         pytest.param(
-            "B.exactly.once.source.support=enabled\n",
-            "ERROR :5: B.exactly.once.source.support=enabled: exactly-once delivery isn't supported yet; "
-            "set exactly.once.support=required of connectors to requested, then leave this out",
-            id="exactly_once_which_is_not_supported_yet",
+            "B.exactly.once.source.support=on\n",
+            "ERROR :5: B.exactly.once.source.support=on: String must be one of (case insensitive): DISABLED, ENABLED, "
+            "PREPARING",
+            id="exactly_once",
         ),
         pytest.param(
             "A.consumer.fetch.max.bytes=lots\n",

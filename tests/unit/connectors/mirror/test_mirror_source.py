@@ -5,7 +5,6 @@ import pytest
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.mirror_source import (
-    NOT_YET,
     REMOVE_ACLS,
     MirrorSource,
     topic_selection,
@@ -120,13 +119,7 @@ def test_a_plain_config_draws_no_warning() -> None:
     assert SOURCE.warnings(VALID) == []
 
 
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_what_is_not_there_yet_is_named_when_it_is_asked_for(name: str) -> None:
-    name = f"{name}acks" if name.endswith(".") else name
-    assert SOURCE.warnings({**VALID, name: "some"}) == [f"Not supported yet, and without effect: {name}"]
-
-
-def test_what_is_not_there_yet_and_switched_off_is_not_named() -> None:
+def test_what_is_switched_off_is_not_named() -> None:
     off = {
         "sync.topic.configs.enabled": "false",
         "sync.topic.acls.enabled": "False",

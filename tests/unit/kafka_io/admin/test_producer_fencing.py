@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, LeaseOver, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight
 from mirror_connect.kafka_io.admin.producer_fencing import fence_producers
-from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.client.worker_lease import lease_over
 from mirror_connect.kafka_io.protocol.codec import Writer
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
@@ -86,6 +86,14 @@ async def test_a_missing_right_names_the_id_and_the_right() -> None:
 async def test_any_other_refusal_ends_it() -> None:
     with pytest.raises(NotAuthorized, match=r"g-c-0 can't be fenced: INVALID_REQUEST \(42\)"):
         await fenced(Coordinator({"g-c-0": [ErrorCode.INVALID_REQUEST]}), "g-c-0")
+
+
+async def test_a_broker_without_transactions_is_named_with_the_setting() -> None:
+    cluster = Coordinator(
+        {"g-c-0": [UnsupportedByBroker("broker a:1 supports InitProducerId v0, this client v3 to v4")]}
+    )
+    with pytest.raises(ConfigError, match=r"configuration exactly\.once\.source\.support: broker a:1 supports"):
+        await fenced(cluster, "g-c-0")
 
 
 async def test_nothing_is_fenced_without_the_lease() -> None:
