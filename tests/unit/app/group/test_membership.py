@@ -236,6 +236,19 @@ async def test_leader_that_rejoins_in_a_rebalance_stays_leader_all_the_time() ->
         assert it.heard == [GroupAssignment(1, True, URL), GroupAssignment(2, True, URL)]
 
 
+async def test_rebalances_are_counted_also_those_that_need_a_second_join() -> None:
+    async with member() as it:
+        first = it.membership.rebalances()
+        assert first is not None
+        assert (first.completed, first.rebalancing) == (1, False)
+        it.group.join_failures = [RebalanceNeeded("again")]
+        it.group.beat_failures = [RebalanceNeeded("others join")]
+        await it.until(lambda: it.membership.generation == 2)
+        second = it.membership.rebalances()
+        assert second is not None
+        assert (second.completed, second.rebalancing) == (2, False)
+
+
 async def test_member_the_group_has_forgotten_gives_up_its_place_and_joins_as_a_new_one() -> None:
     async with member() as it:
         it.group.beat_failures = [MembershipLost()]
