@@ -17,7 +17,7 @@ _ERRORS = {
     403: "The worker's properties switch this off",
     404: "It does not exist",
     406: "The answer is JSON, which the request does not accept",
-    409: "It exists already, another worker leads (the message names it), or this worker cannot do it now",
+    409: "It exists already, or the workers of the group are about to agree on who leads or runs it: try again",
     413: "The body is too large",
     415: "The body must be application/json",
     500: "The request failed; the message says why",
