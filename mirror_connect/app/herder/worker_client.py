@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ class SignedClient:
     async def leader_after(self, url: str, patience_s: float) -> str | None:
         """The URL of the next leader after the one at `url`, which may be this worker; None if it does not change."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(None if math.isinf(patience_s) else patience_s):
                 while self._membership.leader_url in (None, url):
                     await asyncio.sleep(_LOOK_EVERY_S)
                 return self._membership.leader_url

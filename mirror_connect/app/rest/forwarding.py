@@ -10,9 +10,12 @@ from the group, and must not make this worker a proxy for other servers.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import math
 import re
+from collections.abc import Coroutine
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -37,6 +40,8 @@ log = logging.getLogger(__name__)
 FORWARD: Final = "forward"
 # How long a request waits for another leader when the present one takes no connection: as for the first (leadership.py).
 NEXT_LEADER_S: Final = 15.0
+# A leader that has just lost its place answers within this time, if it is able to: that it leads no more, or what it did.
+FORMER_LEADER_S: Final = 3.0
 _CONNECTOR: Final = re.compile(r"/connectors/[^\s/?#]+", re.ASCII)
 
 
@@ -61,7 +66,8 @@ class Forwarding:
         while True:
             log.debug("Forwarding %s to %s", request.method, url)
             try:
-                reply = await client.forward(url, request.method, target, authorization, body)
+                asking = client.forward(url, request.method, target, authorization, body)
+                reply = await (self._while_it_leads(url, asking) if isinstance(error, NotLeader) else asking)
                 break
             except WorkerUnreachable as away:
                 # A leader that was killed leads until its session is over. It did not get the request.
@@ -71,6 +77,22 @@ class Forwarding:
                     raise
                 url = following
         return await _passed_on(reply, url, request)
+
+    async def _while_it_leads(self, url: str, asking: Coroutine[Any, Any, Reply]) -> Reply:
+        """The answer of the leader at `url`. One that was suspended, and is the leader no more, is not waited for."""
+        asked = asyncio.ensure_future(asking)
+        following = asyncio.ensure_future(self._herder.worker_client.leader_after(url, math.inf))
+        try:
+            await asyncio.wait({asked, following}, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                await asyncio.wait({asked}, timeout=FORMER_LEADER_S)
+            if not asked.done():
+                raise WorkerUnreachable(url, "leads no more, and did not answer", sent=True)
+            return asked.result()
+        finally:
+            for each in (asked, following):
+                each.cancel()
+            await asyncio.gather(asked, following, return_exceptions=True)
 
 
 def _target(request: Request, *, hops_follow: bool) -> bytes:

@@ -466,6 +466,21 @@ async def test_a_leader_that_hangs_costs_a_limited_time_and_its_connection_is_cl
     assert "unknown whether" in answer.json()["message"]
 
 
+async def test_a_leader_that_was_suspended_is_not_waited_for_when_another_one_leads(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarding, "FORMER_LEADER_S", 0.1)
+    hanging = Recorded()
+    async with hanging.at() as url:
+        group.follower.membership.leader_url = url
+        asked = asyncio.create_task(group.at_follower.put("/connectors/a/pause"))
+        await eventually(lambda: len(hanging.heard) == 1)
+        group.follower.membership.leader_url = group.leader.link.url
+        answer = await asked
+        await hanging.closed.wait()
+    assert (answer.status_code, "leads no more" in answer.json()["message"]) == (500, True)
+
+
 # --- answers that are not of a Connect worker, and URLs that lead elsewhere --------------------------------------------
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from mirror_connect.app.dedicated.flow_rest import FlowsApplication
 from mirror_connect.app.herder.request_signatures import WORKER_SIGNATURE, SignedRequest, worker_signature
-from mirror_connect.app.herder.worker_client import WorkersLink
+from mirror_connect.app.herder.worker_client import SignedClient, WorkersLink
+from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import UsersFile
 from mirror_connect.app.rest.worker_requests import UNSIGNED_LIMIT
-from tests.fakes.connect_worker import FakeWorker, serving
+from mirror_connect.app.rest_client import RestClient
+from tests.fakes.connect_worker import FakeWorker, served, serving
 
 SIGNED_PATHS = [("POST", "/connectors/a/tasks"), ("PUT", "/connectors/a/fence")]
 MISSING = "Internal request missing required signature"
@@ -183,3 +189,22 @@ async def test_who_does_not_lead_writes_no_task_configs_and_passes_none_on(
     worker.herder.membership_changed()
     answer = await client.post("/connectors/a/tasks", content=BODY, headers=of_a_worker(worker, BODY))
     assert answer.status_code == 409
+
+
+async def test_a_flow_of_dedicated_mode_takes_task_configs_below_its_path(worker: FakeWorker) -> None:
+    application = create_application(worker.herder, surface=Surface(read_only=True))
+    flows = FlowsApplication({"A->B": ("/A/B", lambda: application)})
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/A/B"
+    worker.link = replace(worker.link, url=url)
+    worker.herder.worker_requests._link = worker.link  # type: ignore[union-attr]
+    worker.membership.leader_url = url
+    other = SignedClient(
+        WorkersLink("http://two:1", client=RestClient(ssl.create_default_context)),
+        worker.configs,
+        worker.membership,
+        "two:1",
+    )
+    async with served(flows, listener):
+        await other.put_task_configs("a", [{"x": "1"}])
+    assert worker.configs.snapshot().tasks("a") == [{"x": "1"}]
