@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.problems import Problems
+from mirror_connect.connectors.rights import MissingRight
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
 from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch
 from mirror_connect.kafka_io.protocol.codec import Writer
-from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId, InitProducerIdResponse
 from tests.fakes.target_cluster import FakeTarget
 
 
@@ -25,6 +27,8 @@ class Coordinator(FakeTarget):
         self.loses_lease = False
         self.connects_late = False
         self.asked = 0
+        self.init_error = 0
+        self.timeouts: list[int] = []
 
     async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
         if isinstance(request, InitProducerId):
@@ -32,6 +36,9 @@ class Coordinator(FakeTarget):
                 self.lease, self.connects_late = False, False
             request.encode(4, Writer(flexible=True))
             self.asked += 1
+            self.timeouts.append(request.transaction_timeout_ms)
+            if self.init_error:
+                return InitProducerIdResponse(0, self.init_error, -1, -1)
         answer = await super().send(node_id, request, purpose=purpose)
         if self.loses_lease:
             self.lease, self.loses_lease = False, False
@@ -43,13 +50,14 @@ def coordinator() -> Coordinator:
     return Coordinator()
 
 
-def identity(coordinator: Coordinator) -> ProducerIdentity:
+def identity(coordinator: Coordinator, transaction_timeout_ms: int | None = None) -> ProducerIdentity:
     return ProducerIdentity(
         coordinator,  # type: ignore[arg-type]
         "group-connector-0",
         lambda: coordinator.lease,
         Problems(print),
         idempotent=True,
+        transaction_timeout_ms=transaction_timeout_ms,
     )
 
 
@@ -91,3 +99,23 @@ async def test_who_took_its_epoch_without_a_lease_does_not_fence_who_came_after_
     with pytest.raises(FencedError):
         await taking
     assert coordinator.epoch == 1
+
+
+async def test_a_transactional_producer_does_not_begin_without_the_right_to_its_id(coordinator: Coordinator) -> None:
+    coordinator.transactional_id_error = 53
+    with pytest.raises(MissingRight, match="Exactly-once needs transactional id group-connector-0 on the target"):
+        await identity(coordinator, transaction_timeout_ms=60_000).take()
+
+
+async def test_a_timeout_that_the_target_does_not_allow_is_named(coordinator: Coordinator) -> None:
+    coordinator.init_error = 50
+    with pytest.raises(ConfigError) as raised:
+        await identity(coordinator, transaction_timeout_ms=7_200_000).take()
+    assert (raised.value.name, raised.value.value) == ("transaction.timeout.ms", "7200000")
+    assert "transaction.max.timeout.ms" in str(raised.value)
+
+
+async def test_the_timeout_of_transactions_is_asked_for(coordinator: Coordinator) -> None:
+    assert (await identity(coordinator, transaction_timeout_ms=12_345).take()).transactional
+    assert not (await identity(coordinator).take()).transactional
+    assert coordinator.timeouts == [12_345, 60_000]
