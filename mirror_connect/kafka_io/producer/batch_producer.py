@@ -106,6 +106,8 @@ class BatchProducer:
     @property
     def problem(self) -> Problem | None:
         """The problem of the producer itself, if there is one."""
+        if self.transactions is not None:
+            return self.transactions.problem
         return self._identity.problem
 
     def partition(self, topic: str, partition: int, feed: Feed, *, ahead: bool = False) -> TargetPartition:

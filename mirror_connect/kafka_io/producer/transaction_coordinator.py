@@ -50,7 +50,10 @@ _DECIDES: Final = FENCED | {
 
 
 class TransactionCoordinator:
-    """The coordinator of one transactional id. `doubtful`: an EndTxn may still be executed; its user clears it."""
+    """The coordinator of one transactional id. `doubtful`: an EndTxn may still be executed; its user clears it.
+
+    `problem`: set while it has not answered as it should for a while.
+    """
 
     def __init__(self, cluster: Cluster, transactional_id: str, lease: Callable[[], bool], problems: Problems) -> None:
         self._cluster = cluster
@@ -59,6 +62,7 @@ class TransactionCoordinator:
         self._problems = problems
         self._node: int | None = None
         self.doubtful = False
+        self.problem: Problem | None = None
 
     async def gives_epochs(self) -> bool:
         """Whether the cluster has the transactions of KIP-890. Waits until a broker tells."""
@@ -124,7 +128,9 @@ class TransactionCoordinator:
             else:
                 code = busy(answer) if answer is not None else ErrorCode.COORDINATOR_NOT_AVAILABLE
                 if answer is not None and code is None:
-                    self._problems.resolve(subject, ProblemCode.COORDINATOR_UNREACHABLE)
+                    if self.problem is not None:
+                        self.problem = None
+                        self._problems.resolve(subject, ProblemCode.COORDINATOR_UNREACHABLE)
                     return answer
                 why, doubtful = reason(code or 0, ""), answer is not None
             if code == ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -136,7 +142,8 @@ class TransactionCoordinator:
             if code is None or code in COORDINATOR_MOVED:
                 self._node = None
             if loop.time() - began > _QUIET_S:
-                self._problems.report(unreachable(subject, why), shown=True)
+                self.problem = unreachable(subject, why)
+                self._problems.report(self.problem)
             await asyncio.sleep(pause)
 
     async def _send(self, request: Request[T]) -> T | None:

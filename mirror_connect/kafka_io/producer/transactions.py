@@ -70,8 +70,8 @@ class TransactionState(Enum):
 class Transactions:
     """The transactions of one producer, one after the other. One event loop.
 
-    `broken` is set as soon as the open transaction can't be committed any more. `problem`: why the last one was aborted;
-    None after a commit. `commits`, `aborts`: how many there were. `gives_epochs`: the target has KIP-890.
+    `broken` is set as soon as the open transaction can't be committed any more. `commits`, `aborts`: how many there were.
+    `gives_epochs`: the target has KIP-890.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Transactions:
         self.broken = asyncio.Event()
         self.commits = 0
         self.aborts = 0
-        self.problem: Problem | None = None
+        self._aborted: Problem | None = None
         # It never changes while a transaction is open.
         self.gives_epochs = False
         self._version_at = -math.inf
@@ -113,6 +113,11 @@ class Transactions:
         self._closed = False
 
     # For the owner of the producer.
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why transactions are aborted again and again, or why none is ended; None after a commit."""
+        return self._aborted if self._in_row > 1 else self._coordinator.problem
 
     @property
     def empty(self) -> bool:
@@ -249,8 +254,8 @@ class Transactions:
     def _is_committed(self, answer: EndTxnResponse) -> None:
         self.commits += 1
         self._in_row = 0
-        if self.problem is not None:
-            self.problem = None
+        if self._aborted is not None:
+            self._aborted = None
             self._problems.resolve(self._subject, ProblemCode.TRANSACTION_ABORTED)
         following = None
         if self.gives_epochs:
@@ -296,13 +301,13 @@ class Transactions:
         self._stop_timer()
         self._enter(TransactionState.ABORTING)
         self.partitions.close()
-        self.problem = Problem(
+        self._aborted = Problem(
             self._subject,
             ProblemCode.TRANSACTION_ABORTED,
             "A transaction was aborted, and its records are copied again",
             str(error),
         )
-        self._problems.report(self.problem)
+        self._problems.report(self._aborted)
         self.broken.set()
         self._sender.answered.set()
         self._sender.spawn(self._recover(error))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.producer import transaction_coordinator
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, FenceLostError
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
@@ -219,7 +220,7 @@ async def test_a_commit_that_is_no_longer_waited_for_goes_on(rig: TransactionalR
 async def aborted(rig: TransactionalRig) -> TransactionAbortedError:
     with pytest.raises(TransactionAbortedError) as raised:
         await rig.transactions.commit()
-    assert rig.transactions.problem is not None
+    assert any("A transaction was aborted" in line for line in rig.notices)
     return raised.value
 
 
@@ -243,6 +244,39 @@ async def test_after_an_abort_all_is_given_again_and_seen_once(rig: Transactiona
     await rig.transactions.commit()
     await until(lambda: numbers(rig.target.log()) == list(range(9)) == numbers(rig.target.log(partition=1)))
     assert rig.transactions.problem is None
+
+
+async def test_only_repeated_aborts_are_a_problem_until_the_next_commit(rig: TransactionalRig) -> None:
+    feed = NumberFeed(0)
+    rig.feed(feed)
+    rig.target.before = once(Produce, code=120, times=2)
+    for expected in (False, True):
+        await rig.transactions.begin()
+        feed.end = 3
+        rig.producer.wake(next(iter(rig.producer._sender.partitions.values())))
+        await rig.transactions.broken.wait()
+        await aborted(rig)
+        assert (rig.producer.problem is not None) == expected
+    assert len([line for line in rig.notices if "A transaction was aborted" in line]) == 1
+    await one(rig, feed, 6)
+    assert rig.producer.problem is None
+
+
+async def test_a_coordinator_that_does_not_answer_is_a_problem(
+    rig: TransactionalRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_coordinator, "_QUIET_S", 0.02)
+    feed = NumberFeed(3)
+    rig.feed(feed)
+    await rig.transactions.begin()
+    await until(lambda: feed.acknowledged == 3)
+    rig.target.before = lambda request: 15 if isinstance(request, EndTxn) else 0
+    committing = asyncio.create_task(rig.transactions.commit())
+    await until(lambda: rig.producer.problem is not None)
+    assert "COORDINATOR_NOT_AVAILABLE (15)" in rig.notices[-1]
+    rig.target.before = lambda _request: 0
+    await committing
+    assert rig.producer.problem is None
 
 
 async def test_own_records_of_an_aborted_transaction_are_not_written_later(rig: TransactionalRig) -> None:
