@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.producer.transaction_coordinator import TransactionCoordinator
+from mirror_connect.kafka_io.producer.transaction_partitions import TransactionPartitions
 from mirror_connect.kafka_io.producer.transactions import Transactions
 from tests.fakes.transaction_broker import Protocol
 from tests.fakes.transactional_target import NumberFeed
@@ -91,7 +92,7 @@ def a_commit_over_batches_without_an_answer() -> Iterator[None]:
 
     with (
         mock.patch.object(TargetPartition, "settled", property(settled)),
-        mock.patch.object(Transactions, "_is_settled", return_value=True),
+        mock.patch.object(TransactionPartitions, "_is_settled", return_value=True),
     ):
         yield
 
