@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -95,13 +95,13 @@ def _side(rig: Rig, name: str, durations: Durations, console: Console) -> list[d
 def _round(rig: Rig, pair: Sequence[Side], name: str, event: str) -> Pause:
     owner = _owner(pair)
     load = Load(RATE, 0.0, BEFORE_S + AFTER_S[event], LATENCY_RECORD_BYTES)
-    with Receiver(rig.target, f"{name}.{TOPIC}", 1) as receiver:
-        sending = threading.Thread(target=send, args=(rig.source, TOPIC, 1, load))
-        sending.start()
+    with Receiver(rig.target, f"{name}.{TOPIC}", 1) as receiver, ThreadPoolExecutor(1) as sender:
+        sending = sender.submit(send, rig.source, TOPIC, 1, load)
         time.sleep(BEFORE_S)
         at = time.monotonic()
         end(owner, event)
-        sending.join()
+        # Records that were never sent are not lost.
+        sending.result()
         time.sleep(AFTER_LAST_S)
         pause = longest_pause(receiver.arrivals(), at, load.measured)
     # All of it is gone before the same files and port are used again.
