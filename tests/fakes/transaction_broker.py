@@ -26,6 +26,7 @@ from tests.fakes.target_cluster import HEADER
 NONE, UNKNOWN_TOPIC, TOO_LARGE, TOPIC_DENIED, OUT_OF_ORDER, INVALID_EPOCH = 0, 3, 10, 29, 45, 47
 INVALID_STATE, UNKNOWN_ID, CONCURRENT, NOT_ATTEMPTED, FENCED, ABORTABLE = 48, 49, 51, 55, 90, 120
 TRANSACTIONAL_BIT = 0x10
+LAST_EPOCH = 32_766
 NOBODY = -1
 
 
@@ -203,6 +204,9 @@ class TransactionBroker:
             return InitProducerIdResponse(0, CONCURRENT, -1, -1)
         if expected is None:
             known.epoch, known.last = known.epoch + 1, -1
+        elif expected[1] == known.epoch >= LAST_EPOCH:
+            self._producers += 1
+            known.producer_id, known.last, known.epoch = self._producers, known.epoch, 0
         elif known.epoch < 0 or expected[1] == known.epoch:
             known.epoch, known.last = known.epoch + 1, known.epoch
         elif expected[1] != known.last:

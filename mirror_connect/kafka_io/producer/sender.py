@@ -53,6 +53,7 @@ LEASE_POLL_S: Final = 0.05
 QUIET_RETRIES: Final = 5
 # The target is still writing the end of the last transaction into its partitions.
 CONCURRENT_S: Final = 0.005
+CONCURRENT_TRIES: Final = 5
 # An election or a broker's restart usually takes less.
 STALLED_S: Final = 2.0
 # Errors of a topic in the metadata that need a user: no right to the topic, or no such topic.
@@ -397,7 +398,7 @@ class Sender:
 
     def wait_shortly(self, target: TargetPartition) -> None:
         """Tries the partition again in some milliseconds."""
-        self._block(target, elsewhere=False, longest=CONCURRENT_S)
+        self._block(target, elsewhere=False, longest=CONCURRENT_S * 2 ** min(target.failures_in_row, CONCURRENT_TRIES))
 
     async def _begin_anew(self) -> None:
         """Takes another epoch for all partitions, after all requests in flight are answered or lost (KIP-360)."""

@@ -52,6 +52,8 @@ from mirror_connect.kafka_io.protocol.transactions import EndTxnResponse
 
 # A cluster is upgraded seldom. An upgrade need not be noticed sooner.
 VERSION_AGE_S: Final = 60.0
+# The coordinator needs one more epoch than this to abort. The next one asked for comes with another producer id.
+LAST_EPOCH: Final = (1 << 15) - 2
 _POLL_S: Final = 0.2
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
@@ -136,6 +138,8 @@ class Transactions:
             raise RuntimeError("the transactions of this producer are closed")
         if self._loop.time() - self._version_at > VERSION_AGE_S:
             await self._look_at_version()
+        if self._sender.producer.epoch >= LAST_EPOCH:
+            await self._begin_anew()
         self.broken.clear()
         self._error = None
         self._outcome = self._loop.create_future()
@@ -396,7 +400,10 @@ class Transactions:
         if new != self.gives_epochs:
             self.gives_epochs = new
             if known > -math.inf:
-                self._use(await self._identity.take(self._sender.producer), self._sender.partitions.values())
+                await self._begin_anew()
+
+    async def _begin_anew(self) -> None:
+        self._use(await self._identity.take(self._sender.producer), self._sender.partitions.values())
 
     def _enter(self, state: TransactionState) -> None:
         self.state = state

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn, EndTxn
 from mirror_connect.kafka_io.records.record_batch import NewRecord
 from tests.fakes.producer_rig import Feed, until
-from tests.fakes.transaction_broker import Protocol, State
+from tests.fakes.transaction_broker import LAST_EPOCH, Protocol, State
 from tests.fakes.transactional_target import (
     ID,
     NUMBER,
@@ -117,6 +118,19 @@ async def test_the_old_protocol_adds_each_partition_once_and_the_new_one_none(ri
     added = [each.partitions for each in rig.target.asked(AddPartitionsToTxn)]
     assert len(added) == (0 if rig.target.broker.protocol.gives_epochs else 1)
     assert {each.transactional_id for each in rig.target.asked(Produce)} == {ID}
+
+
+async def test_after_the_last_epoch_another_producer_id_comes(rig: TransactionalRig) -> None:
+    feed = NumberFeed(0)
+    rig.feed(feed)
+    await one(rig, feed, 3)
+    await until(lambda: rig.target.broker.ids[ID].state is State.COMMITTED)
+    known = rig.target.broker.ids[ID]
+    known.epoch, known.last = LAST_EPOCH, LAST_EPOCH - 1
+    rig.producer._sender.producer = replace(rig.producer._sender.producer, epoch=LAST_EPOCH)
+    await one(rig, feed, 6)
+    await until(lambda: numbers(rig.target.log()) == list(range(6)))
+    assert len({entry.producer[0] for entry in rig.target.log().entries}) == 2
 
 
 async def test_a_transaction_without_batches_asks_the_target_nothing(rig: TransactionalRig) -> None:
