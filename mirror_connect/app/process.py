@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -57,6 +57,10 @@ class Part(Protocol):
 
     async def end_tasks(self) -> None:
         """First step, for TASKS_S at most: tasks commit what they have copied. Those that are left then end with Spark."""
+
+    @property
+    def ended(self) -> bool:
+        """After the first step: whether nothing of its tasks runs or may still be written, so Spark is not waited for."""
 
     async def leave(self) -> None:
         """Second step, when no task runs any more: last statuses, then the group. It has LEAVING_S at the least."""
@@ -143,6 +147,8 @@ class Process:
     async def _end(self, start: Awaitable[object]) -> None:
         """Ends tasks, then Spark; then workers leave their groups: the next leaders find all that was written.
 
+        A worker whose tasks have surely ended leaves while Spark ends: others take over sooner.
+
         `start`: what is left of the start, which has been cancelled.
         """
         now = asyncio.get_running_loop().time
@@ -152,19 +158,27 @@ class Process:
             await within(start, "ending the start")
             await self._each(lambda part: part.end_tasks(), "ending the tasks")
         killed_by = until - CLOSING_S - LEAVING_S
+        early = [part for part in self._parts if part.ended]
+        late = [part for part in self._parts if part not in early]
         with ending_by(killed_by):
             patience = max(0.0, min(SPARK_ENDS_S, killed_by - SPARK_KILLED_S - now()))
-            await within(self.spark.end(patience), "ending Spark", patience + SPARK_KILLED_S)
+            await asyncio.gather(
+                within(self.spark.end(patience), "ending Spark", patience + SPARK_KILLED_S),
+                self._each(lambda part: part.leave(), "leaving the groups", early),
+            )
         with ending_by(until - CLOSING_S):
-            await self._each(lambda part: part.leave(), "leaving the groups")
+            await self._each(lambda part: part.leave(), "leaving the groups", late)
         with ending_by(until):
             await asyncio.gather(
                 self._each(lambda part: part.close(), "closing the workers"),
                 within(self.http.end(), "closing the HTTP servers"),
             )
 
-    async def _each(self, step: Callable[[Part], Awaitable[None]], what: str) -> None:
-        await asyncio.gather(*(within(step(part), what, math.inf) for part in self._parts))
+    async def _each(
+        self, step: Callable[[Part], Awaitable[None]], what: str, parts: Sequence[Part] | None = None
+    ) -> None:
+        chosen = self._parts if parts is None else parts
+        await asyncio.gather(*(within(step(part), what, math.inf) for part in chosen))
 
 
 async def forget_unused(

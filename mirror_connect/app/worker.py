@@ -211,6 +211,11 @@ class Worker:
         await within(self.herder.stop_connectors(), "stopping the connectors")
         await within(self._supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 0.5)
 
+    @property
+    def ended(self) -> bool:
+        """See process.Part."""
+        return not self._supervisor.claimed_tasks()
+
     async def leave(self) -> None:
         """Writes the last statuses, then leaves the group: the next leader finds all that was written."""
         self._until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S

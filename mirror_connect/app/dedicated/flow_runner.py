@@ -112,6 +112,11 @@ class FlowRunner:
             if self.worker is not None:
                 await self.worker.end_tasks()
 
+    @property
+    def ended(self) -> bool:
+        """See process.Part."""
+        return self.worker is None or self.worker.ended
+
     async def leave(self) -> None:
         """See process.Part."""
         with log_flow(self.flow.name):

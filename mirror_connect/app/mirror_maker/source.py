@@ -170,6 +170,11 @@ class MirroredSource:
         with contextlib.suppress(MembershipLost, RebalanceNeeded):
             await self._commits.until_done()
 
+    @property
+    def ended(self) -> bool:
+        """See process.Part. It waits for Spark: the group's next member reads the offsets that tasks report at their end."""
+        return False
+
     async def leave(self) -> None:
         """Leaves the group."""
         await within(self.member.leave(), "leaving the group")

@@ -109,8 +109,16 @@ async def test_spark_that_is_launched_is_followed_before_anything_else_starts(mo
 class FakePart:
     """Writes down its steps, and when each begins. `hanging`, `raising`: the steps that do so; no cancelling ends one."""
 
-    def __init__(self, told: list[tuple[str, float]], *, hanging: Collection[str] = (), raising: str = "") -> None:
+    def __init__(
+        self,
+        told: list[tuple[str, float]],
+        *,
+        hanging: Collection[str] = (),
+        raising: str = "",
+        ended: bool = False,
+    ) -> None:
         self._told = told
+        self.ended = ended
         self._hanging = hanging
         self._raising = raising
 
@@ -190,6 +198,18 @@ IN_ORDER = ["tasks", "spark", "scratch removed", "leave", "close"]
 def test_tasks_end_then_spark_then_workers_leave_their_groups_and_close() -> None:
     told, over = ended({})
     assert (names(told), over) == (IN_ORDER, SPARK_ENDS_S + 0.1)
+
+
+def test_a_worker_whose_tasks_have_surely_ended_leaves_while_spark_ends() -> None:
+    told, over = ended({"ended": True}, {})
+    assert names(told) == ["tasks", "tasks", "spark", "leave", "scratch removed", "leave", "close", "close"]
+    assert (told[3][1], over) == (0, SPARK_ENDS_S + 0.1)
+
+
+def test_one_that_leaves_early_and_hangs_takes_no_time_from_the_others() -> None:
+    told, over = ended({"ended": True, "hanging": {"leave"}}, {})
+    assert names(told)[-3:] == ["leave", "close", "close"]
+    assert over < END_S
 
 
 def test_whatever_hangs_all_of_the_end_is_over_before_the_last_resort_and_spark_is_killed() -> None:
