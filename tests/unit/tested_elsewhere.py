@@ -128,6 +128,8 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "kafka_io/producer/batch_counts.py": "tests/unit/spark_jobs/copy/test_copy_measures.py: counts batches that a producer sends otherwise than once and whole",
     "kafka_io/producer/leader_producer.py": "tests/integration/test_leader_writes.py: needs brokers",
     "kafka_io/producer/target_partition.py": "tests/unit/kafka_io/producer/test_in_flight.py: against a scripted broker",
+    "kafka_io/producer/transaction_partitions.py": "tests/unit/kafka_io/producer/test_transactions.py: which partitions are added, and which hold a commit back, through kafka_io/producer/transactions.py",
+    "kafka_io/producer/transactional_feeds.py": "tests/unit/kafka_io/producer/test_transactions.py: nothing is taken while no transaction is open, through kafka_io/producer/transactions.py",
     "kafka_io/producer/write_problems.py": "tests/unit/kafka_io/producer/test_sender.py: problems that the sender reports, through kafka_io/producer/sender.py",
     "kafka_io/records/compression_sample.py": "tests/unit/kafka_io/producer/test_in_flight.py: measures, on a batch now and then, how much larger it would be without its compression, through spark_jobs/copy/flow_measures.py",
     "spark_jobs/__main__.py": "tests/unit/spark_jobs/test_application_end.py: what it starts ends with the worker",
