@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from mirror_connect.connectors.task_protocol import POLL, TaskSpec
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
 from mirror_connect.kafka_io.producer.transactions import Transactions
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
 from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
 from mirror_connect.spark_jobs.copy.transactional_source_offsets import TransactionalSourceOffsets
@@ -41,9 +42,9 @@ _MOST_BYTES: Final = 1 << 30
 class CopyTransactions:
     """One task's transactions; `run` begins and ends them.
 
-    `note`: notes the source offsets of all partitions for a commit. `stuck`: those of these feeds whose partitions the
-    target does not accept at present. `leave_out(feeds)`: these partitions are not to be fetched again at once after the
-    abort that follows. `on_commit`: called after each commit.
+    `note(flows)`: notes the source offsets of these partitions for a commit, None for all. `stuck`: those of these feeds
+    whose partitions the target does not accept at present. `leave_out(feeds)`: these partitions are not to be fetched again
+    at once after the abort that follows. `on_commit`: called after each commit.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class CopyTransactions:
         offsets: TransactionalSourceOffsets,
         watch: TransactionWatch,
         *,
-        note: Callable[[], None],
+        note: Callable[[Iterable[PartitionFlow] | None], None],
         stuck: Callable[[Sequence[TransactionalFlow]], list[TransactionalFlow]],
         leave_out: Callable[[Sequence[TransactionalFlow]], None],
         on_commit: Callable[[], None],
@@ -141,7 +142,7 @@ class CopyTransactions:
         if now - self._noted < NOTE_S:
             return False
         self._noted = now
-        self._note()
+        self._note(None)
         return self._offsets.changed
 
     async def _first_of(self, seconds: float, *works: Coroutine[Any, Any, Any]) -> None:
@@ -156,8 +157,13 @@ class CopyTransactions:
     async def _end(self) -> None:
         """Commits the open transaction. TransactionAbortedError, PartitionRefusedError."""
         await self._drain()
-        self._noted = self._loop.time()
-        self._note()
+        now = self._loop.time()
+        if now - self._noted >= NOTE_S:
+            self._noted = now
+            self._note(None)
+        else:
+            # There may be thousands of other partitions, and many commits in a second.
+            self._note([feed.flow for feed in self._watch.copied])
         await self._offsets.write()
         await self._transactions.commit()
         self._offsets.committed()

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class TransactionWatch:
-    """`in_flight`: the feeds with batches in flight. `bytes`: given to the producer in the open transaction.
+    """`in_flight`: the feeds with batches in flight. `copied`: those of which the open transaction has records.
+
+    `bytes`: given to the producer in the open transaction.
 
     `due`: set when the transaction should end before its time is over. `buffered`: gives the bytes that are fetched at
     present; None if the boundary isn't `poll`. `most`: ends the transaction after so many bytes; None for no limit.
@@ -23,6 +25,7 @@ class TransactionWatch:
 
     def __init__(self, buffered: Callable[[], int] | None) -> None:
         self.in_flight: set[TransactionalFlow] = set()
+        self.copied: set[TransactionalFlow] = set()
         self.due = asyncio.Event()
         self.bytes = 0
         self.most: int | None = None
@@ -32,6 +35,7 @@ class TransactionWatch:
     def began(self) -> None:
         """A transaction begins."""
         self.due.clear()
+        self.copied.clear()
         self.bytes, self._end = 0, self.most
 
     def ask(self) -> None:

@@ -64,6 +64,7 @@ class TransactionalFlow:
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         """See Feed."""
         self._acknowledged.add(batch, base_offset)
+        self._watch.copied.add(self)
         self.flow.acked_in_transaction(batch, base_offset)
         if not self.flow.in_flight:
             self._watch.settled(self)

@@ -210,6 +210,8 @@ class SourceTask:
             works["measures"].cancel()
             await self._commit_last()
         else:
+            if works["commit"].done():
+                works["commit"].result()
             await self._commit_transaction(self._transactions)
             works["measures"].cancel()
         self._measure(last=True)
@@ -444,13 +446,13 @@ class SourceTask:
         flow = self._flows.get(partition.source)
         return None if flow is None else flow.topic_id
 
-    def _note_source_offsets(self) -> None:
+    def _note_source_offsets(self, flows: Iterable[PartitionFlow] | None = None) -> None:
         self._source_offsets.measures.note()
-        for source, flow in self._flows.items():
+        for flow in self._flows.values() if flows is None else flows:
             if flow.topic_id is None:
                 # Kafka's workers or a user wrote this offset. It is taken as one of the topic that exists now.
                 with contextlib.suppress(KeyError):
-                    flow.topic_id = self._fetcher.state(source).topic_id
+                    flow.topic_id = self._fetcher.state(flow.partition.source).topic_id
             position = flow.moved()
             if position is not None:
                 self._source_offsets.note(flow.partition, position)

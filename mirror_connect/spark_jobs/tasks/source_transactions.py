@@ -8,7 +8,7 @@ ranges, as MirrorMaker does: offset_ranges.py says what follows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Final
@@ -35,7 +35,7 @@ ABORT_S: Final = 0.4
 
 
 class SourceTransactions:
-    """Of one run of a source task. `note`: notes the source offsets of all partitions; `buffered`: see TransactionWatch.
+    """Of one run of a source task. `note`: see CopyTransactions; `buffered`: see TransactionWatch.
 
     `wake(flow)`: the partition may have something for the next transaction. `again(flow)`: it is to be fetched again, from
     its `next_offset` on. `accepts(source)`: whether the target accepts the batches of this partition at present.
@@ -49,7 +49,7 @@ class SourceTransactions:
         link: WorkerLink,
         transactions: Transactions,
         *,
-        note: Callable[[], None],
+        note: Callable[[Iterable[PartitionFlow] | None], None],
         buffered: Callable[[], int],
         wake: Callable[[PartitionFlow], None],
         again: Callable[[PartitionFlow], None],

@@ -100,7 +100,7 @@ class Copying:
             cast("Transactions", self.made_up),
             cast("TransactionalSourceOffsets", self.offsets),
             self.watch,
-            note=lambda: None,
+            note=lambda _flows: None,
             stuck=lambda feeds: [each for each in feeds if each in self.stuck],
             leave_out=self._leave_out,
             on_commit=lambda: self.made_up.note("told"),
