@@ -1,7 +1,8 @@
 """The time for which a task may still write. The worker renews it with each answer to a report.
 
 These check it: `Sender` (sender.py) before it takes batches, and when `Produce.encode` writes a request;
-`ProducerIdentity.take` (producer_identity.py); `OffsetSyncs` (offset_syncs_writer.py); `GroupSync` (group_sync.py).
+`ProducerIdentity.take` (producer_identity.py); `TransactionCoordinator` (transaction_coordinator.py); `OffsetSyncs`
+(offset_syncs_writer.py); `GroupSync` (group_sync.py).
 """
 
 from __future__ import annotations
