@@ -165,8 +165,8 @@ class Transactions:
         """
         if self.state in (TransactionState.OPEN, TransactionState.DRAINING):
             await self.drain()
-            await self._until(self.partitions.settled(own=True))
-            await self._until(lambda: self.partitions.adding is None)
+            settled = self.partitions.settled(own=True)
+            await self._until(lambda: self.partitions.adding is None and settled())
             # From here on, without a pause in between: nothing may be sent while the end is under way.
             self._enter(TransactionState.COMMITTING)
             self.partitions.close()
@@ -191,7 +191,7 @@ class Transactions:
         try:
             async with asyncio.timeout(seconds):
                 await self.abort("the task ends")
-        except (TimeoutError, FencedError, NotAuthorized):
+        except Exception:  # noqa: BLE001 - too late, or what `failed` has told already
             return
 
     # For the sender and the producer.
