@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from deploy.local import LocalCluster
+from deploy.local.connect import ConnectWorker
 from deploy.local.java_process import JavaProcess
 from mirror_connect.connectors.task_protocol import INTERVAL, POLL, RUNNING, TaskSpec
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
-from tests.integration.mirror_rig import produce, read, running, spec_for, stored_offsets
+from tests.integration.mirror_rig import OFFSETS_TOPIC, fresh_topic, produce, read, running, spec_for, stored_offsets
 from tests.integration.source_task.copied_topics import lines, mirrored_topic, set_config
 from tests.integration.verify_link import verify
 from tests.paths import ROOT
@@ -212,3 +213,58 @@ async def test_a_second_run_fences_the_first_and_ends_its_transaction(
         with pytest.raises(FencedError, match=spec.transactional_id):
             await first.copied(10_000)
     assert read(target, f"A.{topic}", isolation="read_committed") == read(source, topic)[:1_000]
+
+
+@pytest.mark.mm2
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+async def test_a_java_worker_with_exactly_once_goes_on_after_a_kill_and_so_do_we(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic, name = mirrored_topic(source, target, 2), fresh_topic("swap")
+    spec = replace(
+        exactly_once(spec_for(source, target, {topic: 2}, connector=name)), transactional_id=f"{name}-{name}-0"
+    )
+    java = ConnectWorker(
+        target,
+        {"exactly.once.source.support": "enabled", "offset.storage.topic": OFFSETS_TOPIC},
+        group=name,
+        heap="512m",
+    )
+    config = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": source.bootstrap_servers,
+        "target.cluster.bootstrap.servers": target.bootstrap_servers,
+        "topics": topic,
+        "tasks.max": "1",
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "sync.topic.configs.enabled": "false",
+    }
+    for _ in range(2):
+        produce(source, topic, lines(6_000, 2), **SMALL_BATCHES)
+        with process_of(spec) as process:
+            await asyncio.to_thread(_until_it_copies, process)
+            await asyncio.sleep(0.3)
+        before = await asyncio.to_thread(committed_records, target, topic)
+        with java:
+            assert java.request("PUT", f"/connectors/{name}/config", config)[0] in (200, 201)
+            produce(source, topic, lines(6_000, 2), **SMALL_BATCHES)
+            async with asyncio.timeout(180):
+                while await asyncio.to_thread(committed_records, target, topic) == before:
+                    await asyncio.sleep(0.1)
+            java.kill()
+    async with running(spec, target) as task:
+        wanted = read(source, topic)
+        async with asyncio.timeout(120):
+            while await asyncio.to_thread(committed_records, target, topic) < len(wanted):
+                task.check_running()
+                await asyncio.sleep(0.2)
+        await task.finish()
+    assert read(target, f"A.{topic}", isolation="read_committed") == wanted
+
+
+def committed_records(target: LocalCluster, topic: str) -> int:
+    return len(read(target, f"A.{topic}", isolation="read_committed"))
