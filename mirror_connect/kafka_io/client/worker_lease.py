@@ -1,6 +1,7 @@
 """How long a worker may still write to its own topics. A write that could take longer is not begun.
 
-Checked in: `LeaderWriter.claim` and `LeaderWriter.write` (leader_writer.py), `LogClients.write` (log_clients.py).
+Checked in: `LeaderWriter.claim` and `LeaderWriter.write` (leader_writer.py), `LogClients.write` (log_clients.py), and
+`KafkaTopicLog.append_all` (app/storage/topic_log.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LEAST_S: Final = 0.5
 
 
 class WorkerLease:
-    """`remaining`: the seconds for which this worker surely leads its group; `full_s`: these just after a heartbeat."""
+    """`remaining`: the seconds for which this worker surely leads, or surely runs its share; `full_s`: these just after a heartbeat."""
 
     def __init__(self, remaining: Callable[[], float], full_s: float) -> None:
         self.remaining = remaining
