@@ -18,7 +18,7 @@ _LEAST_S: Final = 0.5
 
 
 class WorkerLease:
-    """`remaining`: the seconds for which this worker surely leads, or surely runs its share; `full_s`: these just after a heartbeat."""
+    """`remaining`: seconds for which this worker surely leads, or runs its share; `full_s`: these just after a heartbeat."""
 
     def __init__(self, remaining: Callable[[], float], full_s: float) -> None:
         self.remaining = remaining
