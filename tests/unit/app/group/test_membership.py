@@ -5,13 +5,25 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from mirror_connect.app.group.assignor import NOTHING, Share
 from mirror_connect.app.group.membership import Membership
-from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment
+from mirror_connect.app.group.messages import (
+    Assignment,
+    GroupState,
+    Metadata,
+    assignment_from_bytes,
+    assignments_to_bytes,
+    metadata_from_bytes,
+    metadata_to_bytes,
+)
+from mirror_connect.app.group.messages import Worker as GroupWorker
+from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, WantedWork
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
+from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
     HeldByOthers,
@@ -402,3 +414,210 @@ async def test_refusal_later_on_ends_the_place_and_is_kept_for_showing() -> None
         it.group.beat_failures = [MembershipLost()]
         await it.until(lambda: it.membership.refusal is not None)
         assert it.membership.assignment == OUTSIDE
+
+
+# --- sharing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Work:
+    """What the herder says to its membership."""
+
+    connectors: dict[str, int] = field(default_factory=lambda: {"x": 2})
+    offset: int = 5
+    runs: frozenset[TaskId] = frozenset()
+    confirmed: dict[str, int] = field(default_factory=dict)
+
+    def wanted(self) -> WantedWork:
+        return WantedWork(self.connectors, self.offset)
+
+    def claims(self) -> Claims:
+        return Claims(frozenset(), self.runs, self.confirmed)
+
+
+class SharedGroup(FakeGroup):
+    """The other member's metadata is `other`; as its leader it gives this one `share`."""
+
+    def __init__(self, leader: str = "me") -> None:
+        super().__init__(leader)
+        self.other = Metadata("http://other:8083", "other:8083", offset=5)
+        self.share = NOTHING
+        self.version = 2
+        self.told: list[Metadata] = []
+        self.given: dict[str, Assignment] = {}
+        self.until_joined = asyncio.Event()
+        self.until_joined.set()
+        self.beaten: list[int] = []
+
+    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
+        joined = await super().join(member_id, metadata)
+        self.told.append(metadata_from_bytes(metadata, 0.0))
+        await self.until_joined.wait()
+        members = {**joined.members, OTHER: metadata_to_bytes(self.other, 0.0)} if joined.members else {}
+        return joined._replace(members=members)
+
+    async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
+        if assignments:
+            self.given = {name: assignment_from_bytes(each, 0.0) for name, each in assignments.items()}
+            return assignments[joined.member_id]
+        workers = (GroupWorker(joined.member_id, URL, URL, self.share), GroupWorker(OTHER, OTHER_URL, "", NOTHING))
+        state = GroupState(joined.generation, 5, workers)
+        given = Assignment(OTHER, OTHER_URL, self.version, self.share, state)
+        return assignments_to_bytes({"": given}, 0.0)[""]
+
+    async def heartbeat(self, generation: int, member_id: str) -> None:
+        self.beaten.append(generation)
+        await super().heartbeat(generation, member_id)
+
+
+@asynccontextmanager
+async def sharing(
+    leader: str = "me", work: Work | None = None
+) -> AsyncIterator[tuple[Membership, SharedGroup, Work, Clock]]:
+    group, work, clock = SharedGroup(leader), work or Work(), Clock()
+    membership = Membership(
+        group, URL, group_id="g", session_timeout_ms=10_000, heartbeat_interval_ms=5, worker_id="me:8083", clock=clock
+    )
+    membership.share(work)
+    await membership.join()
+    try:
+        yield membership, group, work, clock
+    finally:
+        group.until_joined.set()
+        await membership.leave()
+
+
+X0, X1 = TaskId("x", 0), TaskId("x", 1)
+
+
+async def test_a_leader_shares_with_the_other_member() -> None:
+    async with sharing() as (membership, group, _, _):
+        place = membership.assignment
+        assert (len(place.tasks), place.leader, place.config_offset) == (1, True, 5)
+        assert place.tasks | group.given[OTHER].share.tasks == {X0, X1}
+        assert {each.worker_id for each in place.workers} == {"me:8083", "other:8083"}
+        assert membership.runs_for() == membership.leads_for() == 8.0
+
+
+async def test_a_member_runs_for_as_long_as_its_place_is_certain_and_never_leads() -> None:
+    async with sharing(OTHER) as (membership, *_):
+        assert (membership.runs_for(), membership.leads_for()) == (8.0, 0.0)
+
+
+async def test_a_member_claims_what_it_may_start_and_what_it_has_not_ended() -> None:
+    async with sharing(OTHER) as (membership, group, work, clock):
+        group.share = Share(tasks=frozenset({X0}))
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 2)
+        group.share = Share(tasks=frozenset({X1}))
+        # It runs one that it never had, too: that was before the group lost it, and is another one's by now.
+        work.runs = frozenset({X0, TaskId("y", 7)})
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 3)
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 4)
+        assert [each.claims.tasks for each in group.told] == [frozenset(), frozenset(), {X0}, {X0, X1}]
+        work.runs = frozenset({X1})
+        membership.rejoin()
+        clock.now += 1.0
+        await until(lambda: membership.generation == 5)
+        assert group.told[-1].claims.tasks == {X1}
+
+
+async def test_a_member_that_was_put_out_claims_nothing_when_it_is_back() -> None:
+    work = Work(runs=frozenset({X0}))
+    async with sharing(OTHER, work) as (membership, group, _, _):
+        group.share = Share(tasks=frozenset({X0}))
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 2)
+        group.beat_failures = [MembershipLost()]
+        await until(lambda: membership.generation == 3)
+        assert group.told[-1].claims == NOTHING
+
+
+async def test_a_member_that_has_nothing_new_does_not_join_again() -> None:
+    async with sharing(OTHER) as (membership, group, work, clock):
+        membership.rejoin()
+        clock.now += 1.0
+        await asyncio.sleep(0.05)
+        assert membership.generation == 1
+        work.confirmed = {"x": 5}
+        membership.rejoin()
+        clock.now += 1.0
+        await until(lambda: membership.generation == 2)
+        assert group.told[-1].confirmed == {"x": 5}
+
+
+async def test_a_claim_that_was_taken_away_and_does_not_run_is_given_up_at_once() -> None:
+    async with sharing(OTHER) as (membership, group, _, clock):
+        group.share = Share(tasks=frozenset({X0}))
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 2)
+        group.share = NOTHING
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 3)
+        clock.now += 1.0
+        await until(lambda: membership.generation == 4)
+        assert [each.claims.tasks for each in group.told[-2:]] == [{X0}, frozenset()]
+
+
+async def test_a_member_that_waits_for_the_others_keeps_its_lease_and_is_not_steady() -> None:
+    async with sharing() as (membership, group, _, clock):
+        assert membership.steady
+        group.until_joined.clear()
+        group.beat_failures = [RebalanceNeeded()] * 1_000_000
+        await until(lambda: len(group.told) == 2)
+        for _ in range(10):
+            clock.now += 5.0
+            beats = len(group.beaten)
+            await until(lambda beats=beats: len(group.beaten) > beats + 1)
+            assert membership.runs_for() == 8.0
+        assert not membership.steady
+        # Then the group may go on without it.
+        clock.now += 7.0
+        beats = len(group.beaten)
+        await until(lambda: len(group.beaten) > beats + 1)
+        assert membership.runs_for() == pytest.approx(1.0)
+        group.beat_failures = []
+        group.until_joined.set()
+        await until(lambda: membership.steady)
+        assert membership.generation == 2
+
+
+async def test_a_lost_coordinator_ends_the_wait_for_an_answer() -> None:
+    async with sharing() as (membership, group, _, _):
+        group.until_joined.clear()
+        group.beat_failures = [RebalanceNeeded(), CoordinatorLost("gone")]
+        await until(lambda: len(group.told) == 3)
+        group.until_joined.set()
+        await until(lambda: membership.generation == 3)
+
+
+async def test_a_leader_that_has_read_less_than_a_member_starts_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirror_connect.app.group.membership._CATCH_UP_SECONDS", -1.0)
+    async with sharing() as (membership, group, work, clock):
+        had = membership.assignment.tasks
+        work.connectors = {"x": 2, "y": 1}
+        group.other = replace(group.other, offset=9, claims=group.given[OTHER].share)
+        membership.rejoin()
+        clock.now += 1.0
+        await until(lambda: membership.generation >= 2)
+        assert (membership.assignment.tasks, membership.assignment.config_offset) == (had, 5)
+        work.offset = 9
+        clock.now += 1.0
+        await until(lambda: membership.assignment.config_offset == 9)
+        assert TaskId("y", 0) in membership.assignment.tasks | group.given[OTHER].share.tasks
+
+
+async def test_beside_a_leader_of_version_1_a_member_runs_nothing_and_what_it_ran_is_void() -> None:
+    async with sharing(OTHER) as (membership, group, _, _):
+        group.share = Share(tasks=frozenset({X0}))
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 2)
+        heard = list[GroupAssignment]()
+        membership._on_change = heard.append
+        group.version = 1
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 3)
+        assert heard == [OUTSIDE, GroupAssignment(3, False, OTHER_URL)]
+        assert membership.runs_for() == 0.0
