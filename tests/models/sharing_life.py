@@ -106,6 +106,8 @@ class SharingLife(WorkerLife[SharingWorker]):
                 self._assign(incident.number)
             case "end" | "leave" if worker in self.workers and worker not in self._ending:
                 self._end(worker, incident)
+            case "restart" if not worker.process.alive:
+                return
             case "spark" if worker.process.alive:
                 worker.spark_dies()
             case "epoch" if isinstance(task, SourceProcess) and task.process.alive:
