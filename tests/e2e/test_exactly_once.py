@@ -87,6 +87,46 @@ def test_each_record_is_seen_once_and_in_order_whatever_is_killed(
         target_cluster.delete_topic(COPY)
 
 
+@pytest.mark.long
+def test_with_two_workers_the_one_that_is_left_ends_the_transactions_of_the_other(
+    source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    source_cluster.create_topic(TOPIC, PARTITIONS)
+    config = mirror_config(
+        source_cluster,
+        target_cluster,
+        TOPIC,
+        tasks_max="2",
+        source_consumer_isolation_level="read_committed",
+        exactly_once_support="required",
+        transaction_boundary="interval",
+        transaction_boundary_interval_ms="500",
+    )
+    group = f"{NAME}-two"
+    workers = [Product(target_cluster, group=group, properties=PROPERTIES) for _ in range(2)]
+    try:
+        with Writer(source_cluster, TOPIC, PARTITIONS, RATE) as writer:
+            for each in workers:
+                each.start(120)
+            workers[0].put(NAME, config)
+            workers[0].wait_running(NAME, tasks=2, seconds=120)
+            # The one that leads, and the one that does not, in some order.
+            for killed, left in (workers, reversed(workers)):
+                time.sleep(3)
+                killed.kill(*ALL)
+                left.wait_running(NAME, tasks=2, seconds=120)
+                left.wait_going_on(NAME, target_cluster, COPY)
+                killed.start(120)
+                left.wait_running(NAME, tasks=2, seconds=120)
+        _wait_for_all_of_it(writer, target_cluster)
+        assert any("fenced" in each.log_text() for each in workers)
+    finally:
+        for each in workers:
+            each.close()
+        source_cluster.delete_topic(TOPIC)
+        target_cluster.delete_topic(COPY)
+
+
 @pytest.mark.mm2
 @pytest.mark.long
 def test_a_java_worker_that_is_killed_and_ours_hand_the_copy_to_each_other(
