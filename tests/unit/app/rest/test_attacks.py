@@ -26,8 +26,12 @@ from mirror_connect.app.rest.basic_auth import UsersFile
 from mirror_connect.app.rest.docs import contract
 from tests.fakes.connect_worker import FakeWorker, serving, source_config
 
-# Requests between Java's workers are signed instead.
-SIGNED = {("post", "/connectors/{name}/tasks"), ("put", "/connectors/{name}/fence")}
+# Requests between workers are signed instead.
+SIGNED = {
+    ("post", "/connectors/{name}/tasks"),
+    ("put", "/connectors/{name}/fence"),
+    ("post", "/admin/workers/figures"),
+}
 ROUTES = [
     (method.upper(), path.replace("{name}", "a").replace("{task}", "0"))
     for path, operations in contract(create_api(cast(Herder, None)))["paths"].items()
