@@ -9,7 +9,7 @@ from mirror_connect.app.config.config_providers import has_reference
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.client_properties import OverridePolicy, split
-from mirror_connect.app.herder.config_notices import KNOWN_NAMES, names_without_effect
+from mirror_connect.app.herder.config_notices import KNOWN_NAMES, idle_transaction_settings, names_without_effect
 from mirror_connect.app.herder.exactly_once_rules import EXACTLY_ONCE, NO_EXACTLY_ONCE, required
 from mirror_connect.app.herder.plugins import CLASS
 from mirror_connect.app.herder.validation import VERSION, judged_config
@@ -33,6 +33,8 @@ LOOK: Final = "Validate it on the worker: PUT /connector-plugins/…/config/vali
 KEEP: Final = "Leave it out, or keep it for the way back."
 CORRECT: Final = "Correct the value, or leave the property out."
 GIVE: Final = "Give a value."
+WITHOUT_TRANSACTIONS: Final = "The worker has no exactly.once.source.support=enabled, so it has no effect."
+ENABLE: Final = "Leave it out, or enable that on the workers."
 OTHER_CLASS: Final = "Leave it on Kafka Connect: here are the three connectors of MirrorMaker 2."
 _ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     MirrorCheckpoint.class_name: OF_CHECKPOINT + OF_SOURCE,
@@ -78,6 +80,7 @@ def judge_connector(
         return [Judgement(CLASS, Verdict.REFUSED, f"There is no connector of this class here.{others}", OTHER_CLASS)]
     referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
     errors = _errors(definition, config, referenced, policy or OverridePolicy(), support)
+    idle = idle_transaction_settings(config, support)
     found = []
     for name, value in config.items():
         if name in errors:
@@ -86,6 +89,8 @@ def judge_connector(
             found.append(Judgement(name, Verdict.NOT_JUDGED, REFERENCE, LOOK))
         elif name in SETTINGS and is_user_class(value):
             found.append(Judgement(name, Verdict.NOT_JUDGED, "A class of your own is loaded by the worker only.", LOOK))
+        elif name in idle:
+            found.append(Judgement(name, Verdict.DIFFERENT, WITHOUT_TRANSACTIONS, ENABLE, unread=True))
         else:
             found.append(_accepted(definition, name, value or ""))
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]

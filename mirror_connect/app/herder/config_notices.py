@@ -66,6 +66,13 @@ def names_without_effect(config: Iterable[str]) -> tuple[list[str], list[str]]:
     return unknown, misplaced
 
 
+def idle_transaction_settings(config: Mapping[str, str | None], support: Support) -> list[str]:
+    """The names of the settings that have no effect, as the worker's tasks don't write in transactions."""
+    if support is Support.ENABLED:
+        return []
+    return sorted(name for name, default in _OF_TRANSACTIONS.items() if _differs(config.get(name), default))
+
+
 def _differs(value: str | None, default: str) -> bool:
     return value is not None and value.strip().lower() != default
 
@@ -117,8 +124,7 @@ class ConfigNotices:
             yield unapplied
         if (topic := config.get("offsets.storage.topic")) is not None and not self._offsets_topic:
             yield f"offsets.storage.topic={topic} is not used: a standalone worker keeps source offsets in its offset file"
-        idle = sorted(name for name, default in _OF_TRANSACTIONS.items() if _differs(config.get(name), default))
-        if idle and self._exactly_once is not Support.ENABLED:
+        if idle := idle_transaction_settings(config, self._exactly_once):
             yield f"Without effect, as this worker has no exactly.once.source.support=enabled: {', '.join(idle)}"
         unknown, misplaced = names_without_effect(() if self._derived else config)
         line = unknown_names_line(unknown, KNOWN_NAMES, "properties")

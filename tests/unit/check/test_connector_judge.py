@@ -95,6 +95,9 @@ def test_exactly_once_is_the_same_on_a_worker_that_has_it() -> None:
     config = {**SOURCE, "exactly.once.support": "required", "source.consumer.isolation.level": "read_committed"}
     config |= {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "1000"}
     assert {each.verdict for each in judge_connector(config, support=Support.ENABLED)} == {Verdict.SAME}
+    # The worker's log says of these that they have no effect.
+    idle = [each.name for each in judge_connector(config, support=Support.PREPARING) if each.unread]
+    assert idle == ["transaction.boundary", "transaction.boundary.interval.ms"]
 
 
 def test_a_typo_gets_the_likely_name() -> None:
