@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import pytest
@@ -26,6 +26,7 @@ from tests.integration.mirror_rig import (
 pytestmark = pytest.mark.brokers
 
 HELD_S = 9.0
+HEARD_LATE_MS = 500
 EVERY_S = 0.02
 RECORD_BYTES = 1_000
 # A third of what is produced.
@@ -70,6 +71,11 @@ async def produce_steadily(cluster: LocalCluster, topic: str, seconds: float, di
         number += 1
         await asyncio.sleep(EVERY_S)
     assert await asyncio.to_thread(producer.flush, 60) == 0
+
+
+def true_lag_s(created: Sequence[int], appended: Sequence[int], at_ms: int) -> float:
+    missing = [mark for mark, arrived in zip(created, appended, strict=True) if mark <= at_ms < arrived]
+    return (at_ms - missing[0]) / 1000 if missing else 0.0
 
 
 class Told:
@@ -124,12 +130,12 @@ async def test_lag_in_seconds_is_true_within_one_where_a_quota_holds_the_link_ba
     truths, wrong = [], []
     # When it is told: between two reports, half a second apart, the target may get a batch of several seconds.
     for at_ms in (report.at_ms for report in task.link.measures if created[0] <= report.at_ms <= ended_ms):
-        missing = [mark for mark, arrived in zip(created, appended, strict=True) if mark <= at_ms < arrived]
-        truth = (at_ms - missing[0]) / 1000 if missing else 0.0
-        truths.append(truth)
+        # A task knows of a batch when it gets to the answer, which a machine with too much work lets wait.
+        near = [true_lag_s(created, appended, at_ms - earlier_ms) for earlier_ms in (0, HEARD_LATE_MS)]
+        truths.append(near[0])
         said = told.lag_s_at(at_ms)
-        if said is None or abs(said - truth) > 1.0:
-            wrong.append((at_ms - created[0], truth, said))
+        if said is None or not min(near) - 1.0 <= said <= max(near) + 1.0:
+            wrong.append((at_ms - created[0], near, said))
     assert max(truths) > 3, "the quota did not hold the link back"
     assert wrong == []
     last = task.link.measures[-1]
