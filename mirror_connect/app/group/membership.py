@@ -20,20 +20,18 @@ from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 from mirror_connect.app.group.assignor import NOTHING, Share
-from mirror_connect.app.group.decisions import Joined, decide, last_state
+from mirror_connect.app.group.leader_decisions import LeaderDecisions
 from mirror_connect.app.group.lease import GroupLease
 from mirror_connect.app.group.messages import (
-    NO_OFFSET,
     VERSION,
     Assignment,
     GroupState,
     Metadata,
     assignment_from_bytes,
     assignments_to_bytes,
-    metadata_from_bytes,
     metadata_to_bytes,
 )
-from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, GroupWork, Silence, WantedWork
+from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, GroupWork, Silence
 from mirror_connect.app.metrics.rebalances import RebalanceFigures, Rebalances
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
@@ -62,12 +60,6 @@ T = TypeVar("T")
 _ANSWER_SECONDS: Final = 3.0
 # Changes that come close together are one.
 _COALESCE_SECONDS: Final = 0.05
-# How long a leader waits for a record of the config topic that another member has read already, before it decides nothing;
-# and after how long it says that it does.
-_CATCH_UP_SECONDS: Final = 2.0
-_BEHIND_SECONDS: Final = 15.0
-# Decisions on more connectors and tasks than that are made in a thread.
-_MANY: Final = 200
 _RETRY_SECONDS: Final = 0.25
 _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
@@ -139,12 +131,12 @@ class Membership:
         self._place = OUTSIDE
         self._reported = OUTSIDE
         self._work: GroupWork | None = None
+        self._decisions: LeaderDecisions | None = None
         # What this member has been assigned as this member, as far as it has not ended it; and what it said of that.
         self._had = NOTHING
         self._told: tuple[Share, Mapping[str, int]] = (NOTHING, {})
         self._state = GroupState()
         self._moving = False
-        self._behind_since: float | None = None
         self._steady = False
         self._join_at = float("inf")
         self._woken = asyncio.Event()
@@ -235,6 +227,7 @@ class Membership:
     def share(self, work: GroupWork) -> None:
         """See interfaces.Membership. Call it before `join`."""
         self._work = work
+        self._decisions = LeaderDecisions(work.wanted, self._join_soon, delay_s=self._delay, clock=self._clock)
 
     @property
     def steady(self) -> bool:
@@ -448,58 +441,14 @@ class Membership:
         assignments = await self._assignments(joined) if joined.leader == joined.member_id else {}
         return await self._steps.sync(joined, assignments)
 
-    # --- leading ----------------------------------------------------------------------------------------------------
-
     async def _assignments(self, joined: JoinGroupResponse) -> dict[str, bytes]:
-        """As the leader: the members' assignments."""
-        now = self._clock()
-        if self._work is None:
+        if self._decisions is None or self._work is None:
             plain = Assignment(joined.member_id, self._url or None, version=1)
-            return assignments_to_bytes(dict.fromkeys(joined.members, plain), now)
+            return assignments_to_bytes(dict.fromkeys(joined.members, plain), self._clock())
         if self._claims(self._work.claims()) == self._told:
             # What is asked for until now is what is decided on now.
             self._join_at = float("inf")
-        members = {name: metadata_from_bytes(value, now) for name, value in joined.members.items()}
-        group = Joined(joined.generation, joined.member_id, members)
-        before = last_state(self._state, group)
-        wanted = await self._wanted(max(before.offset, *(each.offset for each in members.values())))
-
-        def decided() -> dict[str, bytes]:
-            at = self._clock()
-            return assignments_to_bytes(decide(group, wanted, before, now=at, delay_s=self._delay), at)
-
-        if sum(wanted.connectors.values() if wanted is not None else ()) > _MANY:
-            return await asyncio.to_thread(decided)
-        return decided()
-
-    async def _wanted(self, offset: int) -> WantedWork | None:
-        """What is wanted, read at least up to `offset`, as other members have; None if that takes too long.
-
-        None, too, if this worker has read nothing yet: it asks to join again when it has.
-        """
-        assert self._work is not None
-        begun = self._clock()
-        while (wanted := self._work.wanted()).offset < offset:
-            now = self._clock()
-            if now - begun > _CATCH_UP_SECONDS:
-                self._note_lag(now, wanted.offset, offset)
-                self._join_soon(now + _RETRY_SECONDS)
-                return None
-            await asyncio.sleep(_COALESCE_SECONDS)
-        self._behind_since = None
-        return wanted if wanted.offset > NO_OFFSET else None
-
-    def _note_lag(self, now: float, own: int, offset: int) -> None:
-        if self._behind_since is None:
-            self._behind_since = now
-        elif now - self._behind_since > _BEHIND_SECONDS:
-            self._behind_since = now
-            log.warning(
-                "Nothing new is started in the group: another member has read connect-configs to offset %d, this leader "
-                "only to %d. If the topic was deleted and made again, restart all workers",
-                offset,
-                own,
-            )
+        return await self._decisions.assignments(joined, self._state)
 
     # --- heartbeats and the lease -----------------------------------------------------------------------------------
 

@@ -594,7 +594,7 @@ async def test_a_lost_coordinator_ends_the_wait_for_an_answer() -> None:
 
 
 async def test_a_leader_that_has_read_less_than_a_member_starts_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirror_connect.app.group.membership._CATCH_UP_SECONDS", -1.0)
+    monkeypatch.setattr("mirror_connect.app.group.leader_decisions.CATCH_UP_SECONDS", -1.0)
     async with sharing() as (membership, group, work, clock):
         had = membership.assignment.tasks
         work.connectors = {"x": 2, "y": 1}
