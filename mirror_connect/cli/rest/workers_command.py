@@ -41,7 +41,9 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
         workers,
         f"{worker.url} knows no worker of its group.",
     )
-    lost = [_lost(each) for each in answer.get("lost") or () if each.get("connectors") or each.get("tasks")]
+    present = {each.get("worker_id") for each in workers}
+    gone = [each for each in answer.get("lost") or () if each.get("worker_id") not in present]
+    lost = [_lost(each) for each in gone if each.get("connectors") or each.get("tasks")]
     if delay := answer.get("delay_ms"):
         lost.append(f"What a lost worker ran waits for it for {duration(delay / 1000)} more.")
     nobody = not any(each.get("leads") for each in workers)
@@ -82,4 +84,6 @@ def _lost(each: Mapping[str, Any]) -> str:
     tasks = Counter(str(task.get("connector")) for task in each.get("tasks") or ())
     told = ", ".join(f"{plain(name)} ({number})" for name, number in sorted(tasks.items()))
     ago = duration((each.get("lost_ago_ms") or 0) / 1000)
-    return f"{plain(each.get('worker_id'))} was lost {ago} ago" + (f" with tasks of {told}" if told else "")
+    return f"{plain(each.get('worker_id'))} left the group or was lost {ago} ago" + (
+        f" with tasks of {told}" if told else ""
+    )

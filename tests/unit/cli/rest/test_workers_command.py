@@ -50,8 +50,14 @@ def test_a_lost_worker_and_the_delay_are_told(linked: LinksWorker, mirror: Mirro
     lost["tasks"] = [{"connector": "src", "task": number} for number in (1, 2)]
     linked.workers = group(worker("a:8083", [], leads=True), lost=[lost], delay_ms=90_000)
     done = mirror("workers", "--worker", linked.url)
-    assert "c:8083 was lost 12 s ago with tasks of src (2)" in done.out
+    assert "c:8083 left the group or was lost 12 s ago with tasks of src (2)" in done.out
     assert "waits for it for" in done.out
+
+
+def test_a_worker_that_is_back_is_not_told_as_lost(linked: LinksWorker, mirror: Mirror) -> None:
+    lost = {"worker_id": "c:8083", "connectors": ["src"], "tasks": [], "lost_ago_ms": 12_000}
+    linked.workers = group(worker("a:8083", [], leads=True), worker("c:8083", []), lost=[lost])
+    assert "lost" not in mirror("workers", "--worker", linked.url).out
 
 
 def test_without_a_leader_the_code_is_1(linked: LinksWorker, mirror: Mirror) -> None:

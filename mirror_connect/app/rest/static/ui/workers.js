@@ -45,9 +45,10 @@ function summary({ workers: all, generation }) {
 
 function notes(told) {
   if (!told) return [];
+  const present = new Set(told.workers.map((each) => each.worker_id));
   const lines = told.lost
-    .filter((each) => each.connectors.length || each.tasks.length)
-    .map((each) => `${each.worker_id} was lost ${f.millis(each.lost_ago_ms)} ago.`);
+    .filter((each) => !present.has(each.worker_id) && (each.connectors.length || each.tasks.length))
+    .map((each) => `${each.worker_id} left the group or was lost ${f.millis(each.lost_ago_ms)} ago.`);
   if (told.delay_ms) lines.push(`What a lost worker ran waits for it for ${f.millis(told.delay_ms)} more.`);
   if (!told.workers.some((each) => each.leads)) lines.push("No worker leads the group now.");
   return lines.map((line) => h("p", { class: "banner", key: line }, "▲ ", line));
