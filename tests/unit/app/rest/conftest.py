@@ -1,4 +1,4 @@
-"""A running worker in memory, and a client of its REST interface over a real socket."""
+"""A running worker in memory with a client of its REST interface over a real socket, and two that pass requests on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.fakes.connect_worker import FakeWorker, serving
+from tests.fakes.forwarding_group import Group, group_of_two
 
 
 @pytest.fixture
@@ -20,3 +21,9 @@ async def worker() -> AsyncIterator[FakeWorker]:
 async def client(worker: FakeWorker) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(worker.herder) as connected:
         yield connected
+
+
+@pytest.fixture
+async def group() -> AsyncIterator[Group]:
+    async with group_of_two() as made:
+        yield made

@@ -12,7 +12,7 @@ from mirror_connect.app.errors import WorkerUnreachable
 from mirror_connect.app.herder.figures_elsewhere import PATH
 from mirror_connect.app.rest.application import Surface
 from mirror_connect.app.rest.basic_auth import UsersFile
-from tests.unit.app.rest.test_forwarding import Group, created, group_of_two, stores
+from tests.fakes.forwarding_group import Group, created, group_of_two, stores
 
 USERS = [UsersFile({"ada": "secret"})]
 
