@@ -34,10 +34,25 @@ PROPERTIES: Final = {
 }
 
 
+INTERVAL: Final = {"transaction_boundary": "interval", "transaction_boundary_interval_ms": "500"}
+
+
+def exactly_once_config(source: LocalCluster, target: LocalCluster, boundary: dict[str, str]) -> dict[str, str]:
+    return mirror_config(
+        source,
+        target,
+        TOPIC,
+        tasks_max="2",
+        source_consumer_isolation_level="read_committed",
+        exactly_once_support="required",
+        **boundary,
+    )
+
+
 @pytest.mark.parametrize(
     ("boundary", "rounds"),
     [
-        pytest.param({"transaction_boundary": "interval", "transaction_boundary_interval_ms": "500"}, 1, id="interval"),
+        pytest.param(INTERVAL, 1, id="interval"),
         pytest.param({"transaction_boundary": "poll"}, 1, id="poll", marks=pytest.mark.long),
         pytest.param(
             {"transaction_boundary": "interval", "transaction_boundary_interval_ms": "200"},
@@ -52,15 +67,7 @@ def test_each_record_is_seen_once_and_in_order_whatever_is_killed(
 ) -> None:
     source_cluster.create_topic(TOPIC, PARTITIONS)
     dice = chance(NAME)
-    config = mirror_config(
-        source_cluster,
-        target_cluster,
-        TOPIC,
-        tasks_max="2",
-        source_consumer_isolation_level="read_committed",
-        exactly_once_support="required",
-        **boundary,
-    )
+    config = exactly_once_config(source_cluster, target_cluster, boundary)
     try:
         group = f"{NAME}-{boundary['transaction_boundary']}-{rounds}"
         with Product(target_cluster, group=group, properties=PROPERTIES) as product:
@@ -92,16 +99,7 @@ def test_with_two_workers_the_one_that_is_left_ends_the_transactions_of_the_othe
     source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     source_cluster.create_topic(TOPIC, PARTITIONS)
-    config = mirror_config(
-        source_cluster,
-        target_cluster,
-        TOPIC,
-        tasks_max="2",
-        source_consumer_isolation_level="read_committed",
-        exactly_once_support="required",
-        transaction_boundary="interval",
-        transaction_boundary_interval_ms="500",
-    )
+    config = exactly_once_config(source_cluster, target_cluster, INTERVAL)
     group = f"{NAME}-two"
     workers = [Product(target_cluster, group=group, properties=PROPERTIES) for _ in range(2)]
     try:
@@ -134,16 +132,7 @@ def test_a_java_worker_that_is_killed_and_ours_hand_the_copy_to_each_other(
 ) -> None:
     """Both ways, by SIGKILL: each takes over a transaction that the other has left open."""
     source_cluster.create_topic(TOPIC, PARTITIONS)
-    config = mirror_config(
-        source_cluster,
-        target_cluster,
-        TOPIC,
-        tasks_max="2",
-        source_consumer_isolation_level="read_committed",
-        exactly_once_support="required",
-        transaction_boundary="interval",
-        transaction_boundary_interval_ms="500",
-    )
+    config = exactly_once_config(source_cluster, target_cluster, INTERVAL)
     group = f"{NAME}-java"
     java = ConnectWorker(target_cluster, PROPERTIES, group=group, heap="512m")
     ours = Product(target_cluster, group=group, properties=PROPERTIES)

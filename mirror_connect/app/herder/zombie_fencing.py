@@ -24,6 +24,7 @@ from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFoun
 from mirror_connect.app.herder.interfaces import GroupAssignment, LostMember, Membership, Resolver, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.views import set_values
+from mirror_connect.app.herder.worker_client import message_of
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
@@ -226,7 +227,7 @@ class ZombieFencing:
         )
         if status == 204:
             return
-        message = _message(answer) or f"the leader at {url} answered {status}"
+        message = message_of(answer) or f"the leader at {url} answered {status}"
         raise Forbidden(message) if status == Forbidden.status else ConnectError(message)
 
     def _tell(self, assignment: GroupAssignment) -> None:
@@ -291,12 +292,3 @@ def _given(assignment: GroupAssignment, previous: GroupAssignment | None) -> set
 
 def _generation(snapshot: ConfigSnapshot, connector: str) -> tuple[int | None, int]:
     return snapshot.generations.get(connector), snapshot.task_count(connector)
-
-
-def _message(answer: bytes) -> str | None:
-    try:
-        found = json.loads(answer)
-    except (ValueError, RecursionError):
-        return None
-    message = found.get("message") if isinstance(found, dict) else None
-    return message if isinstance(message, str) else None
