@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
@@ -21,6 +21,8 @@ FINISHED: Final = "FINISHED"
 FAILED: Final = "FAILED"
 FENCED: Final = "FENCED"
 ABANDONED: Final = "ABANDONED"
+# Spark's id of the executor of a local master: the driver itself.
+DRIVER: Final = "driver"
 # What runs a task, and so what a user does to restart it or to set its source offsets: see TaskSpec.program.
 CONNECT: Final = "Connect"
 DEDICATED: Final = "dedicated MirrorMaker"
@@ -41,6 +43,16 @@ class TaskId:
 
     def __str__(self) -> str:
         return f"{self.connector}-{self.task}"
+
+
+class TaskProcess(NamedTuple):
+    """A process of tasks. Executors may run on other machines, so a process id alone says nothing.
+
+    `executor`: Spark's id of its executor; DRIVER with a local master.
+    """
+
+    executor: str
+    pid: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -150,6 +162,7 @@ class TaskReport:
     continues), FINISHED (committed and returned as ordered), FAILED with the trace, FENCED (another producer took its
     transactional id: returned without a commit) with the trace, ABANDONED (returned without a commit, as ordered).
     `attempt` is new for each process that runs the task, so a retry after a kill differs from its predecessor.
+    `executor`: see TaskProcess. `host`: the name or address by which Spark knows its machine; empty with a local master.
     `assignment_version`: the newest version whose removed partitions are all drained and committed.
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
     syncs, runs (segments), skipped (records given up as too large).
@@ -188,6 +201,13 @@ class TaskReport:
     source_offsets: tuple[tuple[Any, ...], ...] = ()
     offset_keys: tuple[str, ...] = ()
     measures: TaskMeasures | None = None
+    executor: str = DRIVER
+    host: str = ""
+
+    @property
+    def process(self) -> TaskProcess:
+        """The process that reports."""
+        return TaskProcess(self.executor, self.pid)
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""

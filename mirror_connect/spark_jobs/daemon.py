@@ -15,6 +15,7 @@ from typing import Final
 
 from mirror_connect.connectors.ended_process import ended_line
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
+from mirror_connect.spark_jobs.executor_place import executor_place
 
 ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip")
 PRELOADED = (
@@ -69,6 +70,8 @@ def tell_of_killed_children() -> None:
 def main() -> None:
     """Imports the modules, freezes the heap so that garbage collection in a child unshares no pages, and runs the daemon."""
     hide_memory()
+    # Before it forks: the parent of a task's process is no JVM.
+    executor_place()
     import_installed_pyspark()
     for module in PRELOADED:
         importlib.import_module(module)

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.problems import MOST_SHOWN, Problem, code_of
@@ -33,6 +33,7 @@ from mirror_connect.connectors.task_protocol import (
     TaskSpec,
 )
 from mirror_connect.kafka_io.producer.task_lease import TaskLease
+from mirror_connect.spark_jobs.executor_place import executor_place
 from mirror_connect.spark_jobs.log_levels import apply, known_version
 from mirror_connect.spark_jobs.task_context import UnderOrders
 
@@ -123,6 +124,7 @@ class WorkerClient(UnderOrders):
         self.committed = self.settled = True
         self._handle = handle
         self._shared = shared
+        self._place = executor_place()
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
         self._reports = InternalHttp(handle.url, handle.token)
@@ -148,7 +150,7 @@ class WorkerClient(UnderOrders):
 
     async def spec(self) -> TaskSpec:
         """The task's present spec. Request it again after `orders.assignment_version` has grown."""
-        asker = f"attempt={self.attempt}&pid={os.getpid()}&shared={int(self._shared)}"
+        asker = f"attempt={self.attempt}&pid={os.getpid()}&shared={int(self._shared)}&executor={quote(self._place.executor)}"
         spec = TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?{asker}"))
         self._stores_nothing = spec.reports_offsets
         return spec
@@ -278,6 +280,8 @@ class WorkerClient(UnderOrders):
             source_offsets=tuple((*partition, *offset) for partition, offset in copied.items()),
             offset_keys=tuple(offset_keys),
             measures=None if measures is None else replace(measures, lease_ms=int(self._lease.left_s * 1000)),
+            executor=self._place.executor,
+            host=self._place.host,
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"

@@ -14,7 +14,15 @@ from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskOrders, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import (
+    DRIVER,
+    SourceOffset,
+    TaskId,
+    TaskOrders,
+    TaskProcess,
+    TaskReport,
+    TaskSpec,
+)
 from tests.fakes.spark_rig import FakeEvents, FakeSpecs
 
 A, B = TaskId("c", 0), TaskId("c", 1)
@@ -115,12 +123,13 @@ class Process:
     def __init__(self, world: World, run: TaskRun, pid: int | None = None, *, shared: bool = False) -> None:
         self.world, self.run, self.shared = world, run, shared
         self.pid = pid or next(self._pids)
+        self.executor = DRIVER
         self.attempt = f"attempt of {self.pid} {next(self._pids)}"
         world.application.alive.add(self.pid)
 
     async def ask(self) -> TaskSpec | None:
-        pid = self.pid if self.shared else None
-        return await self.world.supervisor.requests.spec(self.run, self.attempt, pid=pid, shared=self.shared)
+        process = TaskProcess(self.executor, self.pid) if self.shared else None
+        return await self.world.supervisor.requests.spec(self.run, self.attempt, process=process, shared=self.shared)
 
     async def source_offsets(self, *, fenceable: bool = True) -> list[SourceOffset] | None:
         return await self.world.supervisor.requests.source_offsets(
@@ -132,6 +141,7 @@ class Process:
             {
                 "attempt": self.attempt,
                 "pid": self.pid,
+                "executor": self.executor,
                 "state": state,
                 "assignment_version": self.run.version if version is None else version,
                 "topics": [],

@@ -72,7 +72,7 @@ def _silence(run: TaskRun) -> str:
         return (
             f"A process started it at {{since}} and has reported nothing yet; after {TASK_SILENT_S:g} s it is restarted"
         )
-    if run.killed == run.pid:
+    if run.killed == run.process:
         return f"Its process {run.pid} was stalled from {{since}} on and was killed; Spark starts the task again"
     hangs = run.report is not None and run.report.loop_silent_s > 0
     stands = "reports, but has copied nothing" if hangs else "has reported nothing"

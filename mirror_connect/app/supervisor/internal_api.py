@@ -22,7 +22,7 @@ from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import TaskReport
+from mirror_connect.connectors.task_protocol import DRIVER, TaskProcess, TaskReport
 
 PLAN_HOLD_S = 10.0
 REPORT_HOLD_S = 0.5
@@ -81,8 +81,9 @@ def create_internal_application(spark: SparkHost) -> Starlette:
 
     async def spec(request: Request, run: TaskRun, requests: RunRequests) -> Response:
         asked = request.query_params
-        pid = int(asked["pid"]) if "pid" in asked else None
-        found = await requests.spec(run, asked.get("attempt", ""), pid=pid, shared=asked.get("shared") == "1")
+        process = TaskProcess(asked.get("executor", DRIVER), int(asked["pid"])) if "pid" in asked else None
+        shared = asked.get("shared") == "1"
+        found = await requests.spec(run, asked.get("attempt", ""), process=process, shared=shared)
         return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
 
     async def source_offsets(request: Request, run: TaskRun, requests: RunRequests) -> Response:

@@ -25,7 +25,14 @@ from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import LogLevels, SourceOffset, TaskOrders, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import (
+    LogLevels,
+    SourceOffset,
+    TaskOrders,
+    TaskProcess,
+    TaskReport,
+    TaskSpec,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +41,7 @@ class RunRequests(Protocol):
     """Serves the processes of tasks (task_requests.TaskRequests)."""
 
     async def spec(
-        self, run: TaskRun, attempt: str, *, pid: int | None = None, shared: bool = False
+        self, run: TaskRun, attempt: str, *, process: TaskProcess | None = None, shared: bool = False
     ) -> TaskSpec | None:
         """The spec of a run; None if the run or the attempt is over, or belongs into another process."""
 
@@ -175,10 +182,11 @@ class SparkHost:
             return False
         return self.wanting > self.slots
 
-    def has_another_run(self, pid: int, run: TaskRun) -> bool:
+    def has_another_run(self, process: TaskProcess, run: TaskRun) -> bool:
         """Whether a process works on another run than this one, of any flow, and so no longer on this one."""
         return any(
-            other is not run and other.pid == pid and not (other.shared and run.shared) for other in self._runs()
+            other is not run and other.process == process and not (other.shared and run.shared)
+            for other in self._runs()
         )
 
     @property

@@ -33,6 +33,7 @@ from mirror_connect.connectors.task_protocol import (
     RUNNING,
     SourceOffset,
     TaskOrders,
+    TaskProcess,
     TaskReport,
     TaskSpec,
 )
@@ -72,16 +73,16 @@ class TaskRequests:
         self._metrics = metrics
 
     async def spec(
-        self, run: TaskRun, attempt: str, *, pid: int | None = None, shared: bool = False
+        self, run: TaskRun, attempt: str, *, process: TaskProcess | None = None, shared: bool = False
     ) -> TaskSpec | None:
         """The spec of a run at its newest version; None if the run or the attempt is over, or the run belongs elsewhere.
 
-        `pid`: of the process that asks, None if it did not tell; `shared`: whether it is the one that light tasks share.
+        `process`: the one that asks, None if it did not tell; `shared`: whether it is the one that light tasks share.
         ClusterUnreachable: the task should ask again.
         """
         if run.attempt != attempt and run.shares != shared:
             return None
-        if not await self._takes_over(run, attempt, pid, shared=shared):
+        if not await self._takes_over(run, attempt, process, shared=shared):
             return None
         run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(run.assigned))
@@ -117,7 +118,7 @@ class TaskRequests:
         else:  # a running task continues with its present partitions
             run.late = f"Its new partitions are not copied yet: {error}"
 
-    async def _takes_over(self, run: TaskRun, attempt: str, pid: int | None, *, shared: bool) -> bool:
+    async def _takes_over(self, run: TaskRun, attempt: str, process: TaskProcess | None, *, shared: bool) -> bool:
         """Waits until this attempt owns the run; False if it never will.
 
         The process before it must be gone: two must never write at once. Spark may start another one meanwhile. Of all that
@@ -130,7 +131,7 @@ class TaskRequests:
                 return False
             # A process begins an attempt when its last one at this run is over. Where another one is shared now, nothing
             # that the former one does counts any more.
-            in_turn = run.pid is not None and run.pid == pid
+            in_turn = process is not None and run.process == process
             if not in_turn and not self._runs.is_gone(run, "it was replaced", hangs=shared):
                 await asyncio.sleep(0.01)
                 continue

@@ -19,6 +19,7 @@ from mirror_connect.connectors.task_protocol import (
     FENCED,
     FINISHED,
     TaskId,
+    TaskProcess,
     TaskReport,
     TaskSpec,
 )
@@ -90,7 +91,7 @@ class TaskRun:
     fenceable: bool = True
     fences_left: bool = True
     withheld: str | None = None
-    killed: int | None = None
+    killed: TaskProcess | None = None
     waits_for: str | None = None
     not_before: float = 0.0
     logged_version: int | None = None
@@ -131,6 +132,11 @@ class TaskRun:
     def pid(self) -> int | None:
         """The process of the present attempt; None before its first report, when it may not write yet."""
         return self.report.pid if self.report else None
+
+    @property
+    def process(self) -> TaskProcess | None:
+        """The same, on whichever executor it is."""
+        return self.report.process if self.report else None
 
     @property
     def shares(self) -> bool:

@@ -200,18 +200,19 @@ class TaskRuns:
         A process with other tasks is killed only if this one doesn't return when it is ordered to abandon. `hangs`: nothing
         in the process obeys orders, so it is killed at once.
         """
-        application, pid = self._spark.application, run.pid
+        application, process = self._spark.application, run.process
         # Spark reuses processes: one that reports for another run no longer works on this one.
-        if pid is None or application is None or self._spark.has_another_run(pid, run):
+        if process is None or application is None or self._spark.has_another_run(process, run):
             return True
-        others = [other for other in self._spark.sharing(run) if other.pid == pid]
+        pid = process.pid
+        others = [other for other in self._spark.sharing(run) if other.process == process]
         if others and not hangs and application.owns(pid):
             run.abandon(self._clock())
             if run.is_abandoning(self._clock(), ABANDON_PATIENCE_S):
                 return False
-        if run.killed != pid and application.kill_task(pid):
+        if run.killed != process and application.kill_task(pid):
             for each in (run, *others):
-                each.killed = pid
+                each.killed = process
             with_others = f" with {counted(len(others), 'other task')}" if others else ""
             log.warning("Task %s: its process %d%s was killed, as %s", run.task, pid, with_others, why)
         return not application.owns(pid)
@@ -236,7 +237,7 @@ class TaskRuns:
     def tell_of_lost_process(self, run: TaskRun) -> None:
         """Tells, also in the status, that Spark has begun the run again: its process ended without a word."""
         # Of one that was killed here the log says why.
-        if run.pid is not None and run.killed != run.pid:
+        if run.process is not None and run.killed != run.process:
             line = f"{self.how_ended(run)}; Spark has started it again"
             run.events.keep(f"{line[0].upper()}{line[1:]}", time.time())
             log.warning("Task %s: %s", run.task, line)
