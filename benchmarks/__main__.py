@@ -19,6 +19,7 @@ from typing import Any, Final
 from benchmarks import (
     dedicated_start,
     epochs,
+    exactly_once,
     failover,
     far,
     following,
@@ -121,6 +122,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "many-connectors": many_connectors,
                 "failover": failover,
                 "takeover": takeover,
+                "exactly-once": exactly_once,
                 "many-partitions": many_partitions,
                 "many-topics": many_topics,
                 "following": following,

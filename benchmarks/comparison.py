@@ -44,7 +44,7 @@ def rows(figures: Any) -> list[Row]:
     """Of one part's figures, whichever part it is; none where only one side was measured."""
     if isinstance(figures, Mapping):
         # Of the part `memory`, the slow target is measured on one side only.
-        return list(_idle(figures["idle"]))
+        return list(_idle(figures["idle"]) if "idle" in figures else _exactly_once(figures))
     if not figures:
         return []
     first = figures[0]
@@ -95,6 +95,17 @@ def _idle(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
         yield Row(
             "Idle, one connector of two tasks: CPU", ours["cpu_percent"], other["cpu_percent"], "% of a core", ".1f"
         )
+
+
+def _exactly_once(figures: Mapping[str, Any]) -> Iterator[Row]:
+    for ours, other in _both(figures["copying"], "profile", "setting"):
+        name = "records_per_cpu_second"
+        what = f"{ours['label']}, exactly-once {ours['setting']}: records per CPU second"
+        yield Row(what, ours[name], other[name], "", ",.0f", more=True)
+    for ours, other in _both(figures["latency"], "rate", "setting"):
+        for name in ("p50", "p99"):
+            what = f"{ours['rate']:,} records/s, exactly-once {ours['setting']}: {name} over consuming directly"
+            yield Row(what, ours[f"over_{name}"], other[f"over_{name}"], "ms", "+.1f")
 
 
 def _light_connectors(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:

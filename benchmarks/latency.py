@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.accounting import ProcessTree
 from benchmarks.console import Console
-from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
+from benchmarks.latency_probe import AFTER_LAST_S, READ_COMMITTED, Load, Receiver, send
 from benchmarks.pairing import Lateness, Pair, lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, PARTITIONS, RATES, Durations
 from benchmarks.rig import Rig
-from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, in_turns, open_side
+from benchmarks.sides import LABELS, MM2, NONE, OURS, Side, connector_config, in_turns, open_side
 
 FIRST_RECORD_S: Final = 180.0
 # Before what counts: the measuring producer and consumers have just been started.
@@ -48,7 +48,9 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class Round:
+    """One round of one side: its records; the side's CPU seconds while they were sent, which took `seconds`."""
+
     pairs: list[Pair]
     cpu: float
     seconds: float
@@ -60,14 +62,14 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2,
     with Rig() as rig, ExitStack() as stack:
         trees = {name: _opened(rig, stack.enter_context(open_side(name, rig.target))) for name in sides}
         for rate in RATES:
-            rounds: dict[str, list[_Round]] = defaultdict(list)
+            rounds: dict[str, list[Round]] = defaultdict(list)
             for name in sides:
                 console.say(f"{LABELS[name]}: {rate:,} records/s, warm-up {durations.warm_up:g} s")
-                _warm_up(rig, name, rate, durations.warm_up)
+                warm_up(rig, name, rate, durations.warm_up)
             for number in range(durations.latency_rounds):
                 for name in in_turns(sides, number):
-                    _warm_up(rig, name, rate, durations.warm_again)
-                    rounds[name].append(_round(rig, name, rate, trees[name], durations))
+                    warm_up(rig, name, rate, durations.warm_again)
+                    rounds[name].append(measure_round(rig, name, load_of(rate, durations), trees[name]))
             for name in sides:
                 found.append(_delay(name, rate, rounds[name], durations))
                 console.say(_line(found[-1]))
@@ -75,42 +77,53 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2,
 
 
 def _opened(rig: Rig, side: Side) -> ProcessTree:
-    rig.create_source_topic(side.name, PARTITIONS)
-    side.put("copy", connector_config(rig.source, rig.target, side.name, side.name))
-    side.wait_running("copy")
-    send(rig.source, side.name, PARTITIONS, Load(100, 0.0, 1.0, LATENCY_RECORD_BYTES))
-    rig.wait_for_first_record(f"{side.name}.{side.name}", PARTITIONS, FIRST_RECORD_S)
+    copy_alone(rig, side, "copy", side.name)
     return side.tree()
 
 
-def _warm_up(rig: Rig, name: str, rate: int, seconds: float) -> None:
-    send(rig.source, name, PARTITIONS, Load(rate, seconds, 0.0, LATENCY_RECORD_BYTES))
+def copy_alone(rig: Rig, side: Side, connector: str, topic: str, settings: Mapping[str, str] = NONE) -> None:
+    """Returns when a new connector copies a new topic of its own, to `<topic>.<topic>`. `settings`: of the connector."""
+    rig.create_source_topic(topic, PARTITIONS)
+    side.put(connector, {**connector_config(rig.source, rig.target, topic, topic), **settings})
+    side.wait_running(connector)
+    send(rig.source, topic, PARTITIONS, Load(100, 0.0, 1.0, LATENCY_RECORD_BYTES))
+    rig.wait_for_first_record(f"{topic}.{topic}", PARTITIONS, FIRST_RECORD_S)
+
+
+def warm_up(rig: Rig, topic: str, rate: int, seconds: float) -> None:
+    """Sends records that don't count."""
+    send(rig.source, topic, PARTITIONS, Load(rate, seconds, 0.0, LATENCY_RECORD_BYTES))
     # What was sent to warm it up must be through.
     time.sleep(PROBE_WARM_UP_S)
 
 
-def _load(rate: int, durations: Durations) -> Load:
+def load_of(rate: int, durations: Durations) -> Load:
+    """What one round sends."""
     return Load(rate, PROBE_WARM_UP_S, durations.latency / durations.latency_rounds, LATENCY_RECORD_BYTES)
 
 
-def _round(rig: Rig, name: str, rate: int, tree: ProcessTree, durations: Durations) -> _Round:
-    load = _load(rate, durations)
-    with Receiver(rig.source, name, PARTITIONS) as near, Receiver(rig.target, f"{name}.{name}", PARTITIONS) as far:
+def measure_round(rig: Rig, topic: str, load: Load, tree: ProcessTree, isolation: str = READ_COMMITTED) -> Round:
+    """Of the connector that copies this topic alone; `isolation`: the level of the target's consumer."""
+    remote = f"{topic}.{topic}"
+    with (
+        Receiver(rig.source, topic, PARTITIONS) as near,
+        Receiver(rig.target, remote, PARTITIONS, isolation) as far,
+    ):
         cpu, began = tree.cpu_seconds(), time.monotonic()
-        send(rig.source, name, PARTITIONS, load)
+        send(rig.source, topic, PARTITIONS, load)
         used, seconds = tree.cpu_seconds() - cpu, time.monotonic() - began
         time.sleep(AFTER_LAST_S)
         found = pairs(near.arrivals(), far.arrivals())
     if not found:
-        raise RuntimeError(f"{LABELS[name]} copied none of {load.measured:,} records")
-    return _Round(found, used, seconds)
+        raise RuntimeError(f"none of {load.measured:,} records came to {remote}")
+    return Round(found, used, seconds)
 
 
-def _delay(name: str, rate: int, rounds: Sequence[_Round], durations: Durations) -> Delay:
+def _delay(name: str, rate: int, rounds: Sequence[Round], durations: Durations) -> Delay:
     return Delay(
         side=name,
         rate=rate,
-        sent=_load(rate, durations).measured * len(rounds),
+        sent=load_of(rate, durations).measured * len(rounds),
         lateness=lateness([pair for each in rounds for pair in each.pairs]),
         rounds=[lateness(each.pairs) for each in rounds],
         cpu_percent=100 * sum(each.cpu for each in rounds) / sum(each.seconds for each in rounds),

@@ -27,13 +27,16 @@ _STAMP: Final = struct.Struct(">cqd")
 WARM: Final = b"W"
 MEASURED: Final = b"M"
 AFTER_LAST_S: Final = 3.0
+# librdkafka's default, too.
+READ_COMMITTED: Final = "read_committed"
+READ_UNCOMMITTED: Final = "read_uncommitted"
 
 
 class Receiver:
     """A consuming process; between entering and `arrivals` it collects."""
 
-    def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
-        command = [cluster.bootstrap_servers, topic, str(partitions)]
+    def __init__(self, cluster: LocalCluster, topic: str, partitions: int, isolation: str = READ_COMMITTED) -> None:
+        command = [cluster.bootstrap_servers, topic, str(partitions), isolation]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.latency_probe", "receive", *command],
             stdin=subprocess.PIPE,
@@ -112,8 +115,9 @@ def _send(bootstrap: str, topic: str, partitions: int, load: Load) -> None:
         raise RuntimeError("the source broker did not take all records")
 
 
-def _receive(bootstrap: str, topic: str, partitions: int) -> None:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "latency", "enable.auto.commit": False})
+def _receive(bootstrap: str, topic: str, partitions: int, isolation: str) -> None:
+    config = {"bootstrap.servers": bootstrap, "group.id": "latency", "enable.auto.commit": False}
+    consumer = Consumer(config | {"isolation.level": isolation})
     # From the present end: nothing that was sent before counts.
     wanted = [TopicPartition(topic, number) for number in range(partitions)]
     for each in wanted:
@@ -146,4 +150,4 @@ if __name__ == "__main__":
         load = Load(int(rate), float(warm_up_s), float(measured_s), int(size))
         _send(bootstrap_servers, topic_name, int(partition_count), load)
     else:
-        _receive(bootstrap_servers, topic_name, int(partition_count))
+        _receive(bootstrap_servers, topic_name, int(partition_count), *numbers)

@@ -122,6 +122,22 @@ HOW: Final = {
         " Kafka's default of the latter, a lost worker's tasks of Kafka Connect rest for five minutes. The median is shown,"
         " and in brackets the worst."
     ),
+    "Copying exactly once": (
+        "As under Copying, with two workers of each side that run all the while: one with"
+        " exactly.once.source.support=enabled, one without. In each turn a connector is given where its transactions end:"
+        f" `transaction.boundary`. {FULL.transactions_rounds} rounds count, forwards and backwards."
+        f" {FULL.transactions_java:g} s of copying (MirrorMaker 2) or {FULL.transactions_product:g} s (mirror-connect) come"
+        " together for each setting. What the target has acknowledged counts, committed or not; each transaction's marker"
+        " counts as a record, which is less than one in a hundred. In brackets: the share of what the same side copies"
+        " without exactly-once, of the rounds' medians, and the least and the most of one round."
+    ),
+    "Latency exactly once": (
+        "As under Latency, with the same workers, and a connector with a topic of its own for each setting. The consumer of"
+        " the target reads committed records, and without exactly-once uncommitted ones. For each rate"
+        f" {FULL.transactions_latency_rounds} rounds go in turns, of {FULL.warm_again / 2:g} s of warm-up and"
+        f" {FULL.transactions_latency / FULL.transactions_latency_rounds:g} s that count. CPU is that of all of the worker's"
+        " processes, in which connectors wait that have no turn. Milliseconds."
+    ),
     "Verifying behind a link": (
         f"One connector of one task copies a topic of {PARTITIONS} partitions that grows by"
         f" {following.BYTES_PER_SECOND / 1e6:g} MB/s; `mirror-connect verify --follow` runs beside it with its defaults."

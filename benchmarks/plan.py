@@ -20,12 +20,16 @@ OTHERS: Final = (
     "many-connectors",
     "failover",
     "takeover",
+    "exactly-once",
     "many-partitions",
     "many-topics",
     "following",
     "scaling",
     "far",
 )
+# Settings of the case exactly-once; the third one is an interval of transactions.
+OFF: Final = "off"
+POLL: Final = "poll"
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -196,6 +200,13 @@ class Durations:
     failover_records: int = 1_350
     # Of each kind, of each side.
     takeovers: int = 5
+    # With and without exactly-once: each setting copies for so long in all rounds together.
+    transactions_java: float = 32.0
+    transactions_product: float = 20.0
+    transactions_rounds: int = 4
+    # At each rate, of each setting.
+    transactions_latency: float = 16.0
+    transactions_latency_rounds: int = 2
     # All at once, and as many as MirrorMaker 2 can make: it asks for all remote topics in one request, and a controller
     # writes at most 10,000 records for one. A topic is one, each partition, and each config (ReplicationControlManager,
     # QuorumController.MAX_RECORDS_PER_USER_OP of Kafka 4.3.1): 5 for each of these.
@@ -232,6 +243,11 @@ QUICK: Final = Durations(
     many_connectors_after=3.0,
     failover_records=300,
     takeovers=1,
+    transactions_java=6.0,
+    transactions_product=6.0,
+    transactions_rounds=2,
+    transactions_latency=4.0,
+    transactions_latency_rounds=1,
     many_topics=(200,),
     many_first=15.0,
     many_minute=15.0,
@@ -251,6 +267,8 @@ MANY_PARTITIONS: Final = 3
 MANY_GROUPS: Final = 500
 MANY_RATE: Final = 1_000
 
+# With transactions, at an interval of a second or more: of what is copied without them.
+AIM_OF_PLAIN: Final = 0.8
 # How much later than at a consumer of the source, and how many times that of MirrorMaker 2 in the same run.
 AIM_OVER_MS: Final = {"p50": 2.0, "p99": 10.0, "p999": 100.0}
 AIM_OVER_RATIO: Final = {"p50": 1 / 2, "p99": 1 / 3}

@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmarks import (
     dedicated_start,
     epochs,
+    exactly_once_findings,
     far,
     findings,
     following,
@@ -41,6 +42,8 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Many partitions", "many-partitions", many_partitions.findings),
     ("Groups that move", "failover", findings.failover),
     ("Take-over by another worker", "takeover", takeover.findings),
+    ("Copying exactly once", "exactly-once", exactly_once_findings.findings_of_copying),
+    ("Latency exactly once", "exactly-once", exactly_once_findings.findings_of_latency),
     ("Many topics", "many-topics", findings.many_topics),
     ("Copying beside many topics", "many-topics", findings.copying_beside),
     ("Verifying behind a link", "following", following.findings),

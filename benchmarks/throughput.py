@@ -25,6 +25,7 @@ from benchmarks.sides import (
     BEFORE,
     LABELS,
     MM2,
+    NONE,
     OURS,
     Side,
     SideError,
@@ -78,8 +79,8 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """What every side does with one profile."""
+class Work:
+    """What every side does with one profile: the topic `data` of `rig` is filled."""
 
     rig: Rig
     profile: Profile
@@ -107,20 +108,20 @@ def measure(
     limit = {"message.max.bytes": str(profile.limit)} if profile.limit else {}
     both = CLEANER if profile.compacted else {}
     with Rig(both, target_properties=limit, encrypted=profile.encrypted, brokers=profile.brokers) as rig:
-        work = _prepare(rig, profile, durations, console)
+        work = prepare(rig, profile, durations, console)
         spans: dict[str, list[Span]] = {name: [] for name in sides}
         with ExitStack() as stack:
             copiers = {
-                name: _Copier(work, stack.enter_context(open_side(name, rig.target, other=other))) for name in sides
+                name: Copier(work, stack.enter_context(open_side(name, rig.target, other=other))) for name in sides
             }
             for number in range(-durations.warm_rounds, durations.rounds):
                 order = in_turns(sides, number)
                 for name, copied in _turns({name: copiers[name] for name in order}, at_once=at_once):
                     if number >= 0:
                         spans[name].append(copied)
-                    console.say(f"{LABELS[name]}{'' if number >= 0 else ', warming up'}: {_line(copied)}")
+                    console.say(f"{LABELS[name]}{'' if number >= 0 else ', warming up'}: {line(copied)}")
         for name in sides:
-            console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
+            console.say(f"{LABELS[name]}: {line(together(spans[name]))}")
     slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
     found = []
     for name in sides:
@@ -129,7 +130,8 @@ def measure(
     return [asdict(each) for each in found]
 
 
-def _prepare(rig: Rig, profile: Profile, durations: Durations, console: Console) -> _Work:
+def prepare(rig: Rig, profile: Profile, durations: Durations, console: Console) -> Work:
+    """Fills the source's topic."""
     console.say(f"{profile.label}: building batches of real text")
     pool = batches(profile)
     configs = SMALL_SEGMENTS if profile.compacted else APPEND_TIME if profile.append_time else {}
@@ -144,41 +146,46 @@ def _prepare(rig: Rig, profile: Profile, durations: Durations, console: Console)
         left = compact(rig.source, "data", PARTITIONS, fed.records, COMPACTED_S)
         console.say(f"{profile.label}: {left:,} records are left")
         fed = Fed(left, int(fed.wire_bytes * left / fed.records), int(fed.raw_bytes * left / fed.records))
-    return _Work(rig, profile, pool, fed, durations, console)
+    return Work(rig, profile, pool, fed, durations, console)
 
 
-class _Copier:
+class Copier:
     """One side's worker with its connector, warmed up; the brokers and the topic go with `work`."""
 
-    def __init__(self, work: _Work, side: Side) -> None:
+    def __init__(self, work: Work, side: Side) -> None:
         self._work = work
         self._side = side
-        name, rig, warm_up = side.name, work.rig, work.durations.warm_up
-        copy = work.durations.copy_product if name in (OURS, BEFORE) else work.durations.copy_java
+        rig, warm_up = work.rig, work.durations.warm_up
+        copy = work.durations.copy_product if side.name in (OURS, BEFORE) else work.durations.copy_java
         self._seconds = copy / work.durations.rounds
         self._copies = 0
+        # Workers of one side are told apart by their groups.
+        name = side.group
         warm = f"warm-{name}"
         rig.create_source_topic(warm, PARTITIONS, APPEND_TIME if work.profile.append_time else {})
-        self._config = config_of(name, connector_config(rig.source, rig.target, name, warm))
+        self._config = config_of(side.name, connector_config(rig.source, rig.target, name, warm))
         if work.profile.config_copied:
             self._config |= WITH_ITS_TIME
         side.put("copy", self._config)
         with SteadyFeed(rig.source_addresses, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)
-            work.console.say(f"{LABELS[name]}: warming up for {warm_up:g} s")
+            work.console.say(f"{LABELS[side.name]}: warming up for {warm_up:g} s")
             time.sleep(warm_up)
 
-    def turn(self) -> Span:
-        """Copies the topic, again and again if need be, until its share of time is over; then waits, with nothing to do."""
+    def turn(self, settings: Mapping[str, str] = NONE) -> Span:
+        """Copies the topic, again and again if need be, until its share of time is over; then waits, with nothing to do.
+
+        `settings`: of the connector, for this turn.
+        """
         rig, side = self._work.rig, self._side
         spans: list[Span] = []
         remotes = []
         while (left := self._seconds - sum(each.seconds for each in spans)) > 0:
             # The same connector in the same processes; another alias is another remote topic and no position yet.
             self._copies += 1
-            alias = f"{side.name}-{self._copies}"
+            alias = f"{side.group}-{self._copies}"
             remotes.append(f"{alias}.data")
-            side.put("copy", self._config | {"topics": "data", "source.cluster.alias": alias})
+            side.put("copy", self._config | {**settings, "topics": "data", "source.cluster.alias": alias})
             settle = self._work.durations.settle
             samples = watch(rig, side, remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
             spans.append(span(samples, settle))
@@ -191,7 +198,7 @@ class _Copier:
         return together(spans)
 
 
-def _turns(copiers: Mapping[str, _Copier], *, at_once: bool) -> Iterator[tuple[str, Span]]:
+def _turns(copiers: Mapping[str, Copier], *, at_once: bool) -> Iterator[tuple[str, Span]]:
     if not at_once:
         yield from ((name, copier.turn()) for name, copier in copiers.items())
         return
@@ -200,7 +207,7 @@ def _turns(copiers: Mapping[str, _Copier], *, at_once: bool) -> Iterator[tuple[s
     yield from ((name, turn.result()) for name, turn in turns.items())
 
 
-def _figures(work: _Work, name: str, spans: Sequence[Span], least_seconds: float) -> Copied:
+def _figures(work: Work, name: str, spans: Sequence[Span], least_seconds: float) -> Copied:
     whole, fed, pool = together(spans), work.fed, work.pool
     return Copied(
         profile=work.profile.name,
@@ -256,7 +263,8 @@ def _sample(rig: Rig, ends: Ends, tree: ProcessTree) -> Sample:
     return Sample(at, records, cpu, tree.cpu_by_kind(), source, target)
 
 
-def _line(span_: Span) -> str:
+def line(span_: Span) -> str:
+    """For the console."""
     return (
         f"{span_.records:,} records in {span_.seconds:.1f} s = {span_.records_per_second:,.0f}/s, CPU {span_.cpu:.1f} s ="
         f" {span_.microseconds_per_record:.2f} µs a record, {span_.records_per_cpu_second:,.0f} records per CPU second"

@@ -11,14 +11,14 @@ import pytest
 from benchmarks import throughput
 from benchmarks.figures import Sample
 from benchmarks.plan import Durations
-from benchmarks.throughput import _Copier, _Work
+from benchmarks.throughput import Copier, Work
 
 
 class Recorder:
     """Stands for a side and for the target: remembers in order what it is told."""
 
     def __init__(self) -> None:
-        self.name = "mm2"
+        self.name = self.group = "mm2"
         self.told: list[str] = []
 
     def put(self, connector: str, config: dict[str, str]) -> None:
@@ -47,7 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-def copier(recorder: Recorder, durations: Durations) -> _Copier:
+def copier(recorder: Recorder, durations: Durations) -> Copier:
     cluster = SimpleNamespace(client_properties=lambda: {"bootstrap.servers": "127.0.0.1:9092"})
     rig = SimpleNamespace(
         source=cluster,
@@ -66,7 +66,7 @@ def copier(recorder: Recorder, durations: Durations) -> _Copier:
         durations=durations,
         console=SimpleNamespace(say=lambda _: None),
     )
-    return _Copier(cast(_Work, work), cast(Any, recorder))
+    return Copier(cast(Work, work), cast(Any, recorder))
 
 
 def test_a_turn_copies_again_until_its_share_of_time_is_over(asked: list[float]) -> None:
