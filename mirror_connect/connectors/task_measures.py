@@ -58,6 +58,9 @@ class PartitionMeasures(NamedTuple):
     """A source partition of a task. On the wire: a list in this order.
 
     `remote_topic`: the topic on the target.
+    "On the target" is what a reader of committed records sees there: with exactly-once, records of an open transaction are
+    not.
+
     `source_offset`: all records up to this offset are on the target, or need not be (control records, aborted ones …);
     None before the first position is known, -1 if there is none yet.
     `log_end`: the offset after the last record that may be read (with read_committed the last stable offset); None if the
@@ -65,10 +68,10 @@ class PartitionMeasures(NamedTuple):
     `lag`: offsets between `source_offset` and `log_end`, 0 at rest.
     `oldest_ms`: the timestamp of the oldest record that is not on the target, so the lag in seconds is now - `oldest_ms`, at
     least 0. None if `lag` is 0, or if nothing is known of that record. It may be known where `lag` is not.
-    `waiting`: offsets that were fetched and that the target has not acknowledged.
-    `records`, `bytes`: acknowledged by the target, cumulative; bytes as sent, with headers of batches.
+    `waiting`: offsets that were fetched and are not on the target.
+    `records`, `bytes`: that came to be there, cumulative; bytes as sent, with headers of batches.
     `age`: of records when they were fetched (now - timestamp), as MirrorMaker's record-age-ms; None without any.
-    `latency`: of records when they were acknowledged (now - timestamp), as MirrorMaker's replication-latency-ms.
+    `latency`: of records when they came to be there (now - timestamp), as MirrorMaker's replication-latency-ms.
     `latency_counts`: the records of `latency` by bucket: (bucket number, records, bucket number, records, …).
     """
 

@@ -95,10 +95,9 @@ def aborted_records_not_fed_again() -> Iterator[None]:
 
     def aborted(self: TransactionalFlow, error: object) -> None:
         self._watch.settled(self)
-        begin, self._begin = self._begin, None
-        if begin is not None:
-            self.flow.uncommitted = False
-            self.flow.go_back(FlowPlace(self.flow.next_offset, self.flow.topic_id, -1))
+        if self.flow.uncommitted is not None:
+            self.flow.uncommitted = FlowPlace(self.flow.next_offset, self.flow.topic_id, -1)
+            self.flow.go_back()
             self._on_aborted(self.flow)
 
     with mock.patch.object(TransactionalFlow, "aborted", aborted):
@@ -109,9 +108,10 @@ def aborted_records_not_fed_again() -> Iterator[None]:
 def only_the_unacknowledged_fed_again() -> Iterator[None]:
     """What the target had acknowledged counts as there, although its transaction was aborted."""
 
-    def go_back(self: PartitionFlow, place: FlowPlace) -> None:
-        again = FlowPlace(self.source_offset + 1, self.topic_id, place.leader_epoch)
-        original(self, again)
+    def go_back(self: PartitionFlow) -> None:
+        assert self.uncommitted is not None
+        self.uncommitted = FlowPlace(self.source_offset + 1, self.topic_id, self.uncommitted.leader_epoch)
+        original(self)
 
     original = PartitionFlow.go_back
     with mock.patch.object(PartitionFlow, "go_back", go_back):

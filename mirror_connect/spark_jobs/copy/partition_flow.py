@@ -105,9 +105,10 @@ class PartitionFlow:
     ) -> None:
         self.partition = partition
         self.feed: Feed = self
-        # Whether a transaction with records of this partition is open. Another topic or log begins after its commit, for
-        # which `on_boundary` asks.
-        self.uncommitted = False
+        # Where the open transaction begins in which records of this partition are, and about the timestamp of the first of
+        # them; None: there is none. Another topic or log begins after its commit, for which `on_boundary` asks.
+        self.uncommitted: FlowPlace | None = None
+        self.uncommitted_ms = NO_TIMESTAMP
         self.on_boundary: Callable[[], None] = _nothing
         # Offsets below are done; None until the first fetch shows where auto.offset.reset leads.
         self.next_offset = next_offset
@@ -173,7 +174,12 @@ class PartitionFlow:
 
     @property
     def begins_at(self) -> int | None:
-        """The lowest source offset that is not copied; None while the start is not known."""
+        """The lowest source offset that readers of committed records miss on the target; None while the start is unknown."""
+        return self._uncopied if self.uncommitted is None else self.uncommitted.offset
+
+    @property
+    def _uncopied(self) -> int | None:
+        """The lowest source offset that is not copied."""
         if self.next_offset is None:
             return self._fetched[0].fetch_offset if self._fetched else None
         return self.source_offset + 1
@@ -181,7 +187,7 @@ class PartitionFlow:
     @property
     def place(self) -> FlowPlace:
         """The lowest source offset that is not copied, as a place to begin at again."""
-        begins_at, topic_id = self.begins_at, self.topic_id
+        begins_at, topic_id = self._uncopied, self.topic_id
         if topic_id is None and self._fetched:
             topic_id = self._fetched[0].topic_id
         return FlowPlace(begins_at, topic_id, NO_EPOCH if begins_at is None else self._epochs.at(begins_at - 1))
@@ -192,7 +198,9 @@ class PartitionFlow:
         return bool(self._in_flight)
 
     def oldest_ms(self) -> int:
-        """About the timestamp of the record there; NO_TIMESTAMP if it isn't known, or there is none."""
+        """About the timestamp of the record at `begins_at`; NO_TIMESTAMP if it isn't known, or there is none."""
+        if self.uncommitted is not None:
+            return self.uncommitted_ms
         if self._in_flight:
             return self._in_flight.oldest_ms
         if (waiting := self._oldest_waiting_ms()) != NO_TIMESTAMP:
@@ -231,8 +239,10 @@ class PartitionFlow:
         """The epoch of the source's record before `next_offset`; NO_EPOCH if it isn't known."""
         return NO_EPOCH if self.next_offset is None else self._epochs.at(self.next_offset - 1)
 
-    def go_back(self, place: FlowPlace) -> None:
-        """All from this place on will be taken again: the target has nothing of it. `restart` follows."""
+    def go_back(self) -> None:
+        """The open transaction is aborted. All from its begin on will be taken again. `restart` follows."""
+        assert self.uncommitted is not None
+        place, self.uncommitted = self.uncommitted, None
         self.clear()
         self._in_flight.clear()
         self.next_offset, self.topic_id = place.offset, place.topic_id
@@ -243,7 +253,7 @@ class PartitionFlow:
         self._target_end = None
         self.behind_corrupt = None
         self._looked_at = LastOffset(NOTHING_YET, None)
-        self._after = NOTHING_YET, NO_TIMESTAMP
+        self._after = NOTHING_YET if place.offset is None else place.offset, self.uncommitted_ms
 
     def skip_corrupt(self) -> int | None:
         """Skips the corrupt batch. Returns how many offsets are lost, or None if there is no intact batch after it."""
@@ -510,7 +520,7 @@ class PartitionFlow:
         if again or (another and self.topic_id is not None):
             if self._in_flight or self._held:
                 return False
-            if self.uncommitted:
+            if self.uncommitted is not None:
                 self.on_boundary()
                 return False
         if another:

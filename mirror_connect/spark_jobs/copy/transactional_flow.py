@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
-from mirror_connect.spark_jobs.copy.partition_flow import FlowPlace, PartitionFlow
+from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET, PartitionFlow
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
 
 
@@ -33,19 +33,19 @@ class TransactionalFlow:
     ) -> None:
         self.flow = flow
         flow.on_boundary = watch.ask
-        self._committed_offset = flow.source_offset
         self._watch = watch
         self._on_committed = on_committed
         self._on_aborted = on_aborted
         self._wake = wake
-        # Where the transaction begins; None: nothing was given since the last commit.
-        self._begin: FlowPlace | None = None
         self._acknowledged = Acknowledged()
 
     @property
     def committed_offset(self) -> int:
         """The source offset up to which everything is committed or was dropped; NOTHING_YET before the first one."""
-        return self._committed_offset if self.flow.uncommitted else self.flow.source_offset
+        begin = self.flow.uncommitted
+        if begin is None:
+            return self.flow.source_offset
+        return NOTHING_YET if begin.offset is None else begin.offset - 1
 
     def waiting(self) -> bool:
         """See Feed."""
@@ -53,11 +53,12 @@ class TransactionalFlow:
 
     def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """See Feed."""
-        begin = self.flow.place if self._begin is None else self._begin
-        batch = self.flow.take(limit, latency_bound=latency_bound, append_time=append_time)
+        flow = self.flow
+        begin = flow.place if flow.uncommitted is None else None
+        batch = flow.take(limit, latency_bound=latency_bound, append_time=append_time)
         if batch is not None:
-            self._begin = begin
-            self.flow.uncommitted = True
+            if begin is not None:
+                flow.uncommitted, flow.uncommitted_ms = begin, batch.first_ms
             self._watch.taken(self, batch.size)
         return batch
 
@@ -77,9 +78,10 @@ class TransactionalFlow:
     def committed(self) -> None:
         """See TransactionalFeed. A batch without an acknowledgement belongs to the next transaction."""
         flow = self.flow
-        self._committed_offset = flow.source_offset
-        self._begin = flow.place if flow.in_flight else None
-        flow.uncommitted = flow.in_flight
+        flow.uncommitted = None
+        if flow.in_flight:
+            flow.uncommitted_ms = flow.oldest_ms()
+            flow.uncommitted = flow.place
         if self._acknowledged.batches:
             acknowledged, self._acknowledged = self._acknowledged, Acknowledged()
             flow.committed(acknowledged)
@@ -90,12 +92,10 @@ class TransactionalFlow:
     def aborted(self, error: object) -> None:
         """See TransactionalFeed."""
         self._watch.settled(self)
-        begin, self._begin = self._begin, None
-        if begin is None:
+        if self.flow.uncommitted is None:
             # It was about to give its first batch.
             self._wake(self.flow)
         else:
             self._acknowledged = Acknowledged()
-            self.flow.uncommitted = False
-            self.flow.go_back(begin)
+            self.flow.go_back()
             self._on_aborted(self.flow)

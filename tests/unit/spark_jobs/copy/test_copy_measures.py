@@ -19,7 +19,9 @@ from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
 from mirror_connect.spark_jobs.copy.copy_measures import AT_ONCE, CopyMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.request_rows import RequestRows
-from tests.fakes.partition_flows import batch, corrupt, take
+from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
+from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
+from tests.fakes.partition_flows import LIMIT, batch, corrupt, take
 
 NOW_MS = 1_700_000_000_000
 P = TopicPartition("orders", 0)
@@ -133,6 +135,38 @@ def test_the_oldest_record_is_followed_from_fetch_to_acknowledgement(world: Worl
     assert (found.lag, found.oldest_ms, found.records, found.waiting, found.source_offset) == (10, 1_000, 10, 10, 9)
     flow.acked(second, 10)
     assert world.lag() == (0, None)
+
+
+def test_with_transactions_lag_lasts_until_the_commit(world: World) -> None:
+    flow = world.flows[P]
+    feed = TransactionalFlow(flow, TransactionWatch(None), lambda _: None, lambda _: None, lambda _: None)
+    world.told(20)
+    world.put(batch(0, 10, 50_000), batch(10, 10, 50_000))
+    assert world.lag() == (20, 1_000)
+    for base in (0, 10):
+        taken = feed.take(LIMIT, latency_bound=False, append_time=False)
+        assert taken is not None
+        feed.acked(taken, base)
+    # Nothing new is told: nobody sees these records yet.
+    assert world.row() is None
+    feed.committed()
+    found = world.row()
+    assert found is not None
+    assert (found.lag, found.oldest_ms, found.records, found.waiting, found.source_offset) == (0, None, 20, 0, 19)
+
+
+def test_an_aborted_transaction_leaves_all_of_its_records_missing(world: World) -> None:
+    flow = world.flows[P]
+    feed = TransactionalFlow(flow, TransactionWatch(None), lambda _: None, lambda _: None, lambda _: None)
+    world.told(10)
+    world.put(batch(0, 10, 50_000))
+    taken = feed.take(LIMIT, latency_bound=False, append_time=False)
+    assert taken is not None
+    feed.acked(taken, 0)
+    assert world.lag() == (10, 1_000)
+    feed.aborted(RuntimeError("aborted"))
+    world.positions[P] = flow.restart() or 0
+    assert world.lag() == (10, 1_000)
 
 
 def test_what_is_cut_off_behind_a_fetch_shows_the_age_of_the_next_record(world: World) -> None:

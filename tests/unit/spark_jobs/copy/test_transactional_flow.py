@@ -210,6 +210,22 @@ def test_batches_that_follow_each_other_are_kept_as_one(
     assert [(each.first_offset, each.count, each.base_offset) for each in kept.placed] == placed
 
 
+def test_what_is_not_committed_is_missing_on_the_target() -> None:
+    fed = Fed()
+    fed.flow.put(fetched(0, 300, batch(0, 100), batch(100, 100), batch(200, 100)))
+    first = fed.take()
+    assert (fed.flow.begins_at, fed.flow.oldest_ms()) == (0, first.first_ms)
+    fed.feed.acked(first, 0)
+    assert (fed.flow.begins_at, fed.flow.source_offset) == (0, 99)
+    second = fed.take()
+    fed.feed.committed()
+    assert (fed.flow.begins_at, fed.flow.oldest_ms()) == (100, second.first_ms)
+    fed.feed.acked(second, 101)
+    fed.feed.aborted(ABORTED)
+    fed.flow.restart()
+    assert (fed.flow.begins_at, fed.flow.oldest_ms()) == (100, second.first_ms)
+
+
 def test_a_place_is_the_one_of_what_was_fetched_first() -> None:
     waiting = Fed(None).flow
     assert waiting.place == FlowPlace(None, None, -1)
