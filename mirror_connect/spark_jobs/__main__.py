@@ -1,8 +1,9 @@
 """The Spark application of a worker: runs one streaming query for each task run in the worker's plan.
 
 The worker starts it with a pipe on standard input. The first line is JSON: `url` and `token` of the internal HTTP,
-`scratch` (a directory), `spark` (the worker's `spark.*` properties). The pipe's end means that the worker is gone. Then this
-application ends at once, with its JVM and tasks.
+`tasks` (its `url` and `fingerprint` for executors; null if they are here), `scratch` (a directory), `spark` (the worker's
+`spark.*` properties). The pipe's end means that the worker is gone. Then this application ends at once, with its JVM and
+tasks.
 
 The JVM starts as soon as that line is read. Everything else is imported while the JVM comes up.
 """

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.task_protocol import LogLevels
+from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
 from mirror_connect.spark_jobs.jvm_log import set_jvm_level
 from mirror_connect.spark_jobs.log_levels import apply
 from mirror_connect.spark_jobs.query import start_query, warm_up
-from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +30,12 @@ class Application:
     """Makes the running queries equal the plan, and reports their states to the worker. `hello`: see __main__.py."""
 
     def __init__(self, hello: dict[str, Any], session: SparkSession) -> None:
-        self._url: str = hello["url"]
-        self._plan_http = InternalHttp(self._url, hello["token"])
-        self._report_http = InternalHttp(self._url, hello["token"])
+        self._plan_http = InternalHttp(hello["url"], hello["token"])
+        self._report_http = InternalHttp(hello["url"], hello["token"])
+        # Where executors reach the worker: on a cluster not where this driver does.
+        tasks = hello.get("tasks") or {"url": hello["url"], "fingerprint": ""}
+        self._tasks_url: str = tasks["url"]
+        self._fingerprint: str = tasks["fingerprint"]
         self._scratch = Path(hello["scratch"])
         self._queries: dict[str, Any] = {}
         self._failed_starts: dict[str, str] = {}
@@ -88,7 +91,7 @@ class Application:
             if run_id in self._queries or run_id in self._failed_starts:
                 continue
             try:
-                handle = RunHandle(self._url, run_id, run["token"])
+                handle = RunHandle(self._tasks_url, run_id, run["token"], self._fingerprint)
                 scratch = str(self._scratch / run_id)
                 self._queries[run_id] = start_query(self._session, handle, scratch, shared=run["shared"])
                 log.debug("Start: the query of run %s is started", run_id)

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.task_protocol import ABANDONED, EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.log_levels import log_of_a_task
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
-from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
+from mirror_connect.spark_jobs.worker_client import WorkerClient
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,17 +17,13 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any, Final
 
 from mirror_connect.connectors.problems import forget_problems
+from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
-from mirror_connect.spark_jobs.worker_client import (
-    RETRY_S,
-    InternalHttp,
-    RunHandle,
-    RunOverError,
-    WorkerUnreachableError,
-)
+from mirror_connect.spark_jobs.worker_client import RETRY_S
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +47,7 @@ class SharedProcess:
     def __init__(self, handle: RunHandle, epoch: Epoch) -> None:
         self._handle = handle
         self._epoch = epoch
-        self._http = InternalHttp(handle.url, handle.token)
+        self._http = InternalHttp(handle.url, handle.token, handle.fingerprint)
         self._runs: dict[str, RunHandle] = {}
         self._over = False
         self._changed = asyncio.Event()
@@ -102,7 +98,8 @@ class SharedProcess:
                 time.sleep(RETRY_S)
             else:
                 version = plan["version"]
-                handles = (RunHandle(self._handle.url, each["run_id"], each["token"]) for each in plan["runs"])
+                # At the same address, behind the same certificate.
+                handles = (replace(self._handle, run_id=each["run_id"], token=each["token"]) for each in plan["runs"])
                 self._runs = {each.run_id: each for each in handles}
             # Spark's daemon is gone. The tasks end soon, and Spark starts this process anew if it can.
             self._over = self._over or os.getppid() != self._parent

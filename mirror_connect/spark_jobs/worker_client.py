@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.client
-import json
 import os
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.problems import MOST_SHOWN, Problem, code_of
@@ -34,71 +31,20 @@ from mirror_connect.connectors.task_protocol import (
 )
 from mirror_connect.kafka_io.producer.task_lease import TaskLease
 from mirror_connect.spark_jobs.executor_place import executor_place
+from mirror_connect.spark_jobs.internal_http import (
+    REQUEST_TIMEOUT_S,
+    InternalHttp,
+    RunHandle,
+    RunOverError,
+    WorkerUnreachableError,
+)
 from mirror_connect.spark_jobs.log_levels import apply, known_version
 from mirror_connect.spark_jobs.task_context import UnderOrders
 
-REQUEST_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 0.5
 FINISHING_REPORT_S: Final = 0.1
 # A worker that is silent for so long is gone or has given the task away. Then this process must end.
 GIVE_UP_AFTER_S: Final = 300.0
-
-
-class RunOverError(Exception):
-    """The worker no longer knows this run (HTTP 410): it has ended, or another one has replaced it."""
-
-
-class WorkerUnreachableError(Exception):
-    """The worker did not answer an internal request in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunHandle:
-    """The worker's address, and the capability that is valid for this one run. The pickled task function contains it."""
-
-    url: str
-    run_id: str
-    token: str
-
-    def __repr__(self) -> str:
-        return f"RunHandle({self.run_id})"
-
-
-class InternalHttp:
-    """Requests to the worker's internal HTTP over one kept-alive connection; for one thread at a time."""
-
-    def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url)
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=REQUEST_TIMEOUT_S)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        self._lock = threading.Lock()
-
-    def call(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
-        """Sends a request; returns the JSON answer. RunOverError for 410, WorkerUnreachableError for any other failure."""
-        with self._lock:
-            try:
-                self._connection.timeout = timeout
-                if self._connection.sock is not None:
-                    self._connection.sock.settimeout(timeout)
-                payload = None if body is None else json.dumps(body).encode()
-                self._connection.request(method, path, payload, self._headers)
-                response = self._connection.getresponse()
-                content = response.read()
-            except (OSError, http.client.HTTPException) as error:
-                self._connection.close()
-                raise WorkerUnreachableError(f"{method} {path}: {error}") from None
-            if response.status == http.client.GONE:
-                raise RunOverError(path)
-            if response.status != http.client.OK:
-                raise WorkerUnreachableError(f"{method} {path}: HTTP {response.status}")
-            return json.loads(content)
-
-    def close(self) -> None:
-        """Closes the connection; a request under way in another thread fails at once."""
-        if (connected := self._connection.sock) is not None:
-            with contextlib.suppress(OSError):  # `close` alone would not wake a thread that waits for an answer
-                connected.shutdown(socket.SHUT_RDWR)
-        self._connection.close()
 
 
 class WorkerClient(UnderOrders):
@@ -126,8 +72,8 @@ class WorkerClient(UnderOrders):
         self._shared = shared
         self._place = executor_place()
         self._loop = loop
-        self._requests = InternalHttp(handle.url, handle.token)
-        self._reports = InternalHttp(handle.url, handle.token)
+        self._requests = InternalHttp(handle.url, handle.token, handle.fingerprint)
+        self._reports = InternalHttp(handle.url, handle.token, handle.fingerprint)
         self._lease = TaskLease(boot_clock)
         self._topics: set[str] = set()
         self._measures: TaskMeasures | None = None

@@ -13,9 +13,9 @@ import pytest
 from mirror_connect.connectors import problems
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.spark_jobs import shared_process
+from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.shared_process import SHORTEST_EPOCH, SharedProcess
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
-from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerUnreachableError
 
 PATIENCE_S = 30
 

@@ -17,7 +17,8 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import PartitionMeasures, TaskMeasures, Window
 from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition, TaskReport
 from mirror_connect.spark_jobs import worker_client
-from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, WorkerClient, WorkerUnreachableError
+from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, WorkerUnreachableError
+from mirror_connect.spark_jobs.worker_client import WorkerClient
 from tests.fakes.source_spec import source_spec
 
 LEASE_MS = 8_000

@@ -18,7 +18,8 @@ from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskReport, TaskSpec
-from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
+from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
+from mirror_connect.spark_jobs.worker_client import WorkerClient
 from tests.fakes.spark_rig import FakeSpecs
 
 
