@@ -32,7 +32,20 @@ from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN
 from mirror_connect.kafka_io.client.sasl import MECHANISMS
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.kafka_io.producer.target_broker import FAR_REQUESTS, NEAR_REQUESTS
-from mirror_connect.spark_jobs.spark_settings import DEFAULTS, FIXED, JVM_OPTIONS
+from mirror_connect.spark_jobs.cluster_settings import (
+    ARCHIVE_PYTHON,
+    ARCHIVES,
+    CLUSTER_SETTINGS,
+    CLUSTERS,
+    CORES,
+    ENVIRONMENT,
+    EXECUTOR_OPTIONS,
+    MB_A_SLOT,
+    MB_AN_EXECUTOR,
+    OVERHEAD,
+    PYTHON,
+)
+from mirror_connect.spark_jobs.spark_settings import DEFAULTS, FIXED, FIXED_IF_LOCAL, JVM_OPTIONS, OF_LOOPBACK
 
 COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"
 INTRODUCTION: Final = f"""# Configuration
@@ -115,19 +128,47 @@ def _worker() -> list[str]:
 
 
 def _spark() -> list[str]:
-    fixed = {name: value if name != "spark.pyspark.python" else "" for name, value in FIXED.items()}
     rows = [f"| `{name}` | `{value}` |" for name, value in DEFAULTS.items()]
-    names = [f"`{name}`" for name in fixed]
+    names = [f"`{name}`" for name in sorted({**FIXED, **FIXED_IF_LOCAL})]
     return [
         "## Spark\n",
         "Every `spark.*` setting of the worker's file is handed to Spark, over these defaults:\n",
         "| setting | default |\n| --- | --- |",
         *rows,
-        f"\nNot to be changed: {', '.join(names)}.\n"
+        f"\nNot to be changed with a local master: {', '.join(names)}.\n"
         f"`spark.driver.extraJavaOptions` is added to `{JVM_OPTIONS}`.\n"
         "`spark.local.dir` and `spark.sql.warehouse.dir` lie in a scratch directory below `TMPDIR`, new at every start.\n"
         "The second number of `local[64,4]` is how often Spark tries a task whose process was killed. Each running Connect\n"
         "task needs one of the 64 slots; [light tasks](worker-and-tasks.md#light-tasks-share-a-process) share one.\n",
+        *_clusters(),
+    ]
+
+
+def _clusters() -> list[str]:
+    rows = [
+        f"| `{each.name}` | `{each.value}` | {'no' if each.fixed else 'yes'} | "
+        f"{'all' if each.kinds == CLUSTERS else ', '.join(kind.value for kind in each.kinds)} | {each.reason} |"
+        for each in CLUSTER_SETTINGS
+    ]
+    everywhere = ", ".join(f"`{name}`" for name in FIXED)
+    unlike = ", ".join(f"`{name}`" for name in OF_LOOPBACK)
+    return [
+        "### Spark on a cluster\n",
+        "With another `spark.master` than `local[…]` the [cluster](cluster.md)'s executors run the tasks. Then these\n"
+        f"settings are added to the defaults above, of which {unlike} don't apply. A value that has no effect is named in\n"
+        "a warning at the start.\n",
+        "| setting | value | may be changed | master | why |\n| --- | --- | --- | --- | --- |",
+        *rows,
+        f"\nNot to be changed on any master: {everywhere}.\n"
+        f"`{PYTHON}` is the Python of executors: `{ARCHIVE_PYTHON}` if `{ARCHIVES}` has an archive with\n"
+        f"`#{ENVIRONMENT}`, else the path of the worker's own Python.\n"
+        f"`{OVERHEAD}` is by default {MB_AN_EXECUTOR} MB, and {MB_A_SLOT} MB more for each of `{CORES}`: task\n"
+        "processes are no part of the JVM's heap. A standalone cluster has no such setting.\n"
+        f"`{EXECUTOR_OPTIONS}` is added to options that keep an executor's JVM small.\n"
+        "`spark.deploy.maxExecutorRetries` is a setting of the standalone master, not of an application. Set it to -1\n"
+        "there: by default the master ends an application whose executors ended ten times in a row.\n"
+        "`spark.local.dir` of executors is that of their cluster. Fixed ports for a firewall are Spark's own settings:\n"
+        "`spark.driver.port`, `spark.driver.blockManager.port`, `spark.blockManager.port`.\n",
     ]
 
 

@@ -160,7 +160,7 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
     ),
     ours(
         "spark.*", "spark.master", "spark.driver.host", "spark.driver.bindAddress",
-        note="where the tasks run: `local[SLOTS,TRIES]` alone so far, another master is refused at the start",
+        note="where the tasks run: on the worker's own machine, or on a [cluster](cluster.md)",
         instead="Leave it out; tasks run on the worker's own machine.",
     ),
 )

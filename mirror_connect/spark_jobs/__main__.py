@@ -19,16 +19,16 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
+from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.spark_jobs.jvm import JvmEndedError
 from mirror_connect.spark_jobs.log_levels import log_to_standard_error
 from mirror_connect.spark_jobs.session import Opening
-from mirror_connect.spark_jobs.spark_settings import archive_option
+from mirror_connect.spark_jobs.spark_settings import DEFAULTS, archive_option
 
 log = logging.getLogger("mirror_connect.spark_jobs")
 # Set when this process ends its JVM itself.
@@ -38,7 +38,10 @@ _ending: Final = threading.Event()
 def run(hello: dict[str, Any]) -> None:
     """Opens the session, and applies the worker's plan until the process ends."""
     scratch = hello["scratch"]
-    user = {"spark.local.dir": scratch, "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"), **hello["spark"]}
+    user: dict[str, str] = {"spark.sql.warehouse.dir": f"file:{scratch}/warehouse", **hello["spark"]}
+    # Executors elsewhere have no such directory. The driver's is by default Java's temporary directory, which is this one.
+    if is_local(user.get("spark.master", DEFAULTS["spark.master"])):
+        user.setdefault("spark.local.dir", scratch)
     if not archive_option():
         log.info("Spark starts without an archive of its classes, in twice the time. mirror-connect archive makes one")
     try:

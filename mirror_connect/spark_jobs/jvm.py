@@ -87,7 +87,7 @@ def start_jvm(chosen: Mapping[str, str], environment: Mapping[str, str]) -> Star
         env={
             **environment,
             # Not an argument: it is long, and `ps` would show it.
-            "CLASSPATH": class_path(home),
+            "CLASSPATH": os.pathsep.join((class_path(home), *hadoop_settings(environment))),
             "SPARK_HOME": str(home),
             "SPARK_CONF_DIR": str(home / "conf"),
             "SPARK_ENV_LOADED": "1",
@@ -129,6 +129,11 @@ def class_path(home: Path) -> str:
     """Spark's jars. The logging interface comes first, as Spark's launcher has it."""
     jars = sorted(jar for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(UNUSED_JAR))
     return os.pathsep.join(map(str, sorted(jars, key=lambda jar: not jar.name.startswith("slf4j-api-"))))
+
+
+def hadoop_settings(environment: Mapping[str, str]) -> list[str]:
+    """The directories of a Hadoop cluster's settings, where Spark's launcher has them: behind its jars."""
+    return [environment[name] for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if environment.get(name)]
 
 
 def gateway_of(jvm: StartedJvm) -> Any:

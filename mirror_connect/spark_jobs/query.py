@@ -55,7 +55,8 @@ def start_clock(
     writer = _map_in_arrow(clock, function).writeStream.format("noop").queryName(name)
     if once:
         writer = writer.trigger(availableNow=True)
-    return writer.option("checkpointLocation", scratch).start()
+    # Of the driver's host: a path alone would be one of Hadoop's default file system, as HDFS where Spark runs on YARN.
+    return writer.option("checkpointLocation", f"file:{scratch}").start()
 
 
 def warm_up(session: SparkSession, scratch: str) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mirror_connect.spark_jobs.cluster_settings import PYTHON
 from mirror_connect.spark_jobs.jvm import StartedJvm, gateway_of, start_jvm
 from mirror_connect.spark_jobs.jvm_log import quieten
 from mirror_connect.spark_jobs.spark_settings import settings, without_secrets
@@ -36,6 +37,8 @@ class Opening:
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415 — see above
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
+        # The Python of tasks. PySpark's own setting of that name is one of spark-submit, which does not start this process.
+        os.environ["PYSPARK_PYTHON"] = self._chosen[PYTHON]
         gateway = gateway_of(self._jvm) if self._jvm is not None else None
         log.debug("Start: the JVM listens")
         SparkContext._ensure_initialized(gateway=gateway, conf=_conf(without_secrets(self._chosen)))

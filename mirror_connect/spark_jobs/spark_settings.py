@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from mirror_connect.connectors.spark_masters import Kind, kind_of
+from mirror_connect.spark_jobs.cluster_settings import PYTHON, cluster_settings
+
 log = logging.getLogger(__name__)
 
 # The classes that the JVM loads at each start (class_archive.py); beside it the cache that Java 25 makes instead.
@@ -54,21 +57,26 @@ DEFAULTS = {
 JVM_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms64m -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
 )
+# On every master.
 FIXED = {
-    "spark.app.name": "mirror-connect",
-    "spark.pyspark.python": sys.executable,
     "spark.pyspark.driver.python": sys.executable,
     # Imports what a task needs before it forks, so that its pages are shared by all tasks.
     "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
     "spark.python.worker.reuse": "true",
-    # Without the secret nobody can use Spark's ports, not even on this machine. The JVM generates the secret and keeps it
-    # in its memory (SecurityManager.initializeAuth, for local masters).
-    "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     # Only so do queries use the Python processes of the job that starts them (session.py). No task raises an error.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
+FIXED_IF_LOCAL = {
+    "spark.app.name": "mirror-connect",
+    PYTHON: sys.executable,
+    # Without the secret nobody can use Spark's ports, not even on this machine. The JVM generates the secret and keeps it
+    # in its memory (SecurityManager.initializeAuth, for local masters).
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
+# Defaults for this machine alone: other hosts could not connect.
+OF_LOOPBACK: Final = ("spark.driver.bindAddress", "spark.driver.host")
 # PySpark's `/.UUID.sock`, and the longest path that every system accepts, without the final zero.
 _SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")
 _SOCKET_PATH = 103
@@ -80,7 +88,12 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
     """Spark's configuration from the worker's `spark.*` properties. Extra JVM options of users are appended."""
     # TMPDIR is the scratch directory, which nobody else may enter. Java does not use that variable by itself.
     scratch = tempfile.gettempdir()
-    merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
+    kind = kind_of(user.get("spark.master", DEFAULTS["spark.master"]))
+    if kind is Kind.LOCAL:
+        merged = {**DEFAULTS, **user, **FIXED, **FIXED_IF_LOCAL, **_python_sockets(scratch)}
+    else:
+        defaults = {name: value for name, value in DEFAULTS.items() if name not in OF_LOOPBACK}
+        merged = {**defaults, **cluster_settings(user, kind), **FIXED}
     # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
     ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
     users = user.get("spark.driver.extraJavaOptions", "")

@@ -28,6 +28,7 @@ from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
 from mirror_connect.connectors.config.table import ConfigTable, RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.spark_masters import problem_of
 from mirror_connect.connectors.wording import unknown_names_line
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
@@ -37,8 +38,6 @@ log = logging.getLogger(__name__)
 Kind = Literal["consumer", "producer", "admin"]
 
 _POLICIES: Final = ("All", "None", "Principal", "Allowlist")
-# Spark's forms of a local master. Slots are threads: with none, nothing would run.
-_LOCAL_MASTER: Final = re.compile(r"local(\[\s*(\*|0*[1-9]\d*)\s*(,\s*0*[1-9]\d*\s*)?\])?")
 # Settings that mean one thing for a worker and another for a client.
 _NOT_OF_CLIENTS: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "config.providers"})
 
@@ -147,11 +146,7 @@ def checked(resolved: Resolved, table: ConfigTable) -> Settings:
     _check_clients(resolved)
     settings = table.parse_all(resolved.values)
     master = settings.text("spark.master")
-    if not _LOCAL_MASTER.fullmatch(master):
-        problem = (
-            "tasks run on the worker's own machine so far, on Spark clusters in a later release; "
-            "leave it out or set it to local[SLOTS,4], as local[64,4]"
-        )
+    if (problem := problem_of(master)) is not None:
         raise ConfigError("spark.master", master, problem)
     return settings
 

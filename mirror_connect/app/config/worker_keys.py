@@ -175,7 +175,8 @@ METRICS_KEYS: Final = ConfigTable(
 _SPARK_KEYS: Final = ConfigTable(
     # Four tries: Spark replaces a killed Python worker at once, in the same query.
     Key("spark.master", STRING, "local[64,4]", MEDIUM,
-        "Where tasks run: local[SLOTS,TRIES] alone so far. All other spark.* settings are handed to Spark, too."),
+        "Where tasks run: local[SLOTS,TRIES] on this machine; spark://HOST:PORT, yarn or k8s://HOST:PORT on a cluster. "
+        "All other spark.* settings are handed to Spark, too."),
     Key("spark.driver.host", STRING, "127.0.0.1", LOW, "Address of Spark's driver."),
     Key("spark.driver.bindAddress", STRING, "127.0.0.1", LOW, "Address that Spark's driver listens on."),
 )

@@ -23,6 +23,7 @@ import psutil
 from mirror_connect.app.config.kafka_environment import with_heap
 from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
+from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
 from mirror_connect.kafka_io.client.java_options import for_tasks
 
@@ -33,6 +34,11 @@ PASSED_ON: Final = (
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"),
     PLUGIN_PATH,
     PLUGIN_MODULES,
+)
+# And those by which Spark finds a cluster and logs in there: YARN, Kubernetes (fabric8's client), Kerberos.
+PASSED_ON_FOR_CLUSTERS: Final = (
+    *("HADOOP_CONF_DIR", "YARN_CONF_DIR", "HADOOP_USER_NAME", "KRB5_CONFIG", "KRB5CCNAME"),
+    *("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS"),
 )
 # How long the last lines of a log may take after all its writers are gone.
 LOG_ENDS_S: Final = 2.0
@@ -68,12 +74,15 @@ class SparkApplication:
         OSError. Its log is read from `start` on.
         """
         scratch = self._scratch = Scratch()
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        local = is_local(self._spark.get("spark.master", "local"))
+        passed_on = PASSED_ON if local else (*PASSED_ON, *PASSED_ON_FOR_CLUSTERS)
+        environment = {name: os.environ[name] for name in passed_on if name in os.environ}
         environment |= {name: value for name, value in os.environ.items() if name.startswith("SPARK_")}
         environment |= for_tasks(os.environ)
         environment |= {
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            # Executors elsewhere could not reach a driver on loopback.
+            **({"SPARK_LOCAL_IP": "127.0.0.1"} if local else {}),
             "PYTHONUNBUFFERED": "1",
             # As -P, also for the processes of tasks: no module comes from the directory in which the worker was started.
             "PYTHONSAFEPATH": "1",

@@ -57,7 +57,7 @@ def test_all_that_is_refused_is_told_although_the_worker_ends_at_the_first() -> 
         session_timeout_ms="soon",
         security_protocol="SASL_SSL",
         sasl_mechanism="GSSAPI",
-        spark_master="yarn",
+        spark_master="yarn-client",
         listeners="ftp://:1",
         producer_acks="some",
         header_converter="io.confluent.connect.avro.AvroConverter",

@@ -16,6 +16,7 @@ from mirror_connect.spark_jobs.jvm import (
     StartedJvm,
     class_path,
     gateway_of,
+    hadoop_settings,
     jvm_command,
     spark_home,
     start_jvm,
@@ -91,3 +92,9 @@ def test_port_and_secret_are_read_as_the_jvm_writes_them(tmp_path: Path) -> None
     told = tmp_path / "listens"
     told.write_bytes(struct.pack(">ii", 31234, 6) + b"secret")
     assert jvm._read(told) == (31234, "secret")
+
+
+def test_a_hadoop_clusters_settings_stand_behind_the_jars_as_spark_has_them() -> None:
+    given = {"HADOOP_CONF_DIR": "/etc/hadoop", "YARN_CONF_DIR": "/etc/yarn", "PATH": "/bin"}
+    assert hadoop_settings(given) == ["/etc/hadoop", "/etc/yarn"]
+    assert hadoop_settings({"HADOOP_CONF_DIR": ""}) == []

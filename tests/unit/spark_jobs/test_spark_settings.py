@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +64,20 @@ def test_a_users_options_for_the_jvm_come_after_ours() -> None:
     options = settings({"spark.driver.extraJavaOptions": "-Dmine=1"})["spark.driver.extraJavaOptions"]
     assert options.startswith(JVM_OPTIONS)
     assert options.endswith(" -Dmine=1")
+
+
+@pytest.mark.parametrize("master", ["spark://a:7077", "yarn", "k8s://https://a:6443", "local-cluster[1,1,512]"])
+def test_on_a_cluster_nothing_of_this_machine_is_told_to_executors(master: str, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path))
+        found = settings({"spark.master": master, "spark.driver.host": "10.0.0.9"})
+    assert (found["spark.driver.host"], found["spark.driver.bindAddress"]) == ("10.0.0.9", "0.0.0.0")
+    # The driver's own options alone may have it.
+    del found["spark.driver.extraJavaOptions"]
+    assert not [name for name, value in found.items() if str(tmp_path) in value]
+    assert "spark.authenticate" not in found
+
+
+@pytest.mark.parametrize("name", ["spark.driver.host", "spark.driver.bindAddress"])
+def test_on_a_cluster_the_driver_is_bound_as_its_user_says(name: str) -> None:
+    assert settings({"spark.master": "yarn", name: "10.0.0.9"})[name] == "10.0.0.9"
