@@ -46,7 +46,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
 
         return DistributedWorker(config, hiding.forget_all_but, launched)
 
-    return Prepared(config.spark, make, config.log_format)
+    return Prepared(config.spark, make, config.log_format, config.task_listener)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import uvloop
 
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.kafka_environment import notices
+from mirror_connect.app.config.task_listener import ANY, TaskListener
 from mirror_connect.app.end_signals import end_on_signals, keep_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError, first_cause
@@ -97,6 +98,7 @@ class WrongSettings(Exception):
 class Prepared:
     """The settings are read: `spark` are those of Spark, which is launched next. Then `make` makes the program, on the loop.
 
+    `tasks`: where executors on a cluster reach the worker.
     `log_format`: what the settings say; MIRROR_CONNECT_LOG_FORMAT wins.
 
     `make` imports most of the program. Spark comes up meanwhile.
@@ -105,6 +107,7 @@ class Prepared:
     spark: Mapping[str, str]
     make: Callable[[LaunchedSpark], Program]
     log_format: str = TEXT
+    tasks: TaskListener = ANY
 
 
 # Reads the program's arguments and settings.
@@ -152,7 +155,7 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
         check_scratch()
         log.debug("Start: the settings are read")
         keep_signals()
-        launched = LaunchedSpark(prepared.spark)
+        launched = LaunchedSpark(prepared.spark, prepared.tasks)
         log.debug("Start: Spark's driver is launched")
         # The runner is never closed, see `main_of`: closing waits for its threads.
         asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(partial(prepared.make, launched)))

@@ -23,7 +23,7 @@ from mirror_connect.app.metrics_port import MetricsPort, exposition_settings
 from mirror_connect.app.process_figures import ProcessTree
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import ending_by, within
-from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.internal_api import KNOWN, create_internal_application, create_tasks_application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.version import API_VERSION
@@ -112,6 +112,8 @@ class Process:
                 raise
             # Any number of connections: only tasks with tokens connect, with two each.
             self.http.serve(create_internal_application(self.spark), [internal], most_connections=None)
+            if self._launched and (tasks := self._launched.tasks) is not None:
+                self.http.serve(create_tasks_application(self.spark), [tasks.listener], tasks.tls, known=KNOWN)
             await self.spark.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
     def stop(self) -> None:

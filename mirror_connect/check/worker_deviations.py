@@ -159,6 +159,10 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         differs=never,
     ),
     ours(
+        "task.listener.host", "task.listener.port", "task.advertised.host.name", "task.advertised.port",
+        note="where executors of a Spark cluster reach the worker; without a cluster they have no effect",
+    ),
+    ours(
         "spark.*", "spark.master", "spark.driver.host", "spark.driver.bindAddress",
         note="where the tasks run: on the worker's own machine, or on a [cluster](cluster.md)",
         instead="Leave it out; tasks run on the worker's own machine.",

@@ -24,6 +24,7 @@ from mirror_connect.app.config.listener_tls import (
 from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.app.config.metrics_settings import MetricsSettings, metrics_settings
 from mirror_connect.app.config.response_headers import HeaderRule, header_rules
+from mirror_connect.app.config.task_listener import TaskListener, task_listener
 from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
 from mirror_connect.connectors.config.table import ConfigTable, RefusedConfig, Settings
@@ -75,6 +76,7 @@ class CommonConfig:
     plugin_path: tuple[str, ...]
     plugin_modules: tuple[str, ...]
     log_format: str
+    task_listener: TaskListener
     spark: Mapping[str, str] = field(repr=False)
     resolver: Resolver = field(repr=False)
     resolved: Resolved = field(repr=False)
@@ -184,6 +186,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         client_id=settings.text("client.id"),
         plugin_path=tuple(settings["plugin.path"] or ()),
         plugin_modules=tuple(settings.texts("plugin.modules")),
+        task_listener=task_listener(settings),
         spark=_spark(settings),
         resolver=resolver,
         resolved=resolved,
@@ -262,8 +265,7 @@ def _policy(settings: Settings) -> str:
 
 def _spark(settings: Settings) -> dict[str, str]:
     given = {name: value for name, value in settings.originals.items() if name.startswith("spark.")}
-    defaults = ("spark.master", "spark.driver.host", "spark.driver.bindAddress")
-    return {name: settings.text(name) for name in defaults} | given
+    return {"spark.master": settings.text("spark.master")} | given
 
 
 def unknown_properties(names: Iterable[str]) -> list[str]:

@@ -177,8 +177,25 @@ _SPARK_KEYS: Final = ConfigTable(
     Key("spark.master", STRING, "local[64,4]", MEDIUM,
         "Where tasks run: local[SLOTS,TRIES] on this machine; spark://HOST:PORT, yarn or k8s://HOST:PORT on a cluster. "
         "All other spark.* settings are handed to Spark, too."),
-    Key("spark.driver.host", STRING, "127.0.0.1", LOW, "Address of Spark's driver."),
-    Key("spark.driver.bindAddress", STRING, "127.0.0.1", LOW, "Address that Spark's driver listens on."),
+    Key("spark.driver.host", STRING, None, LOW,
+        "Address of Spark's driver. Not given: 127.0.0.1; on a cluster this machine's, on the way to the master."),
+    Key("spark.driver.bindAddress", STRING, None, LOW,
+        "Address that Spark's driver listens on. Not given: 127.0.0.1; on a cluster the one found for spark.driver.host, "
+        "or every address if that is given."),
+)
+
+# Only with a cluster as spark.master.
+_TASK_LISTENER_KEYS: Final = ConfigTable(
+    Key("task.listener.host", STRING, "", LOW,
+        "On a cluster: address on which this worker listens for its tasks; empty: that of Spark's driver. Of our own."),
+    Key("task.listener.port", INT, 0, LOW,
+        "On a cluster: port on which this worker listens for its tasks; 0: any free one. Of our own.",
+        validator=between(0, _MOST_PORT)),
+    Key("task.advertised.host.name", STRING, "", LOW,
+        "On a cluster: host under which executors reach this worker; empty: spark.driver.host. Of our own."),
+    Key("task.advertised.port", INT, None, LOW,
+        "On a cluster: port under which executors reach this worker; not given: task.listener.port. Of our own.",
+        validator=_some_port),
 )
 
 _NETWORK_KEYS: Final = ConfigTable(
@@ -218,6 +235,7 @@ WORKER_KEYS: Final = (
     + METRICS_KEYS
     + INTER_WORKER_KEYS
     + _SPARK_KEYS
+    + _TASK_LISTENER_KEYS
     + _NETWORK_KEYS
     + ConfigTable(SECURITY_PROTOCOL_KEY)
     + TLS_KEYS

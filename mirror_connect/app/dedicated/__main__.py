@@ -83,7 +83,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
 
         return DedicatedMirrorMaker(config, own, configs, hiding.forget_all_but, launched)
 
-    return Prepared(own.spark, make, own.log_format)
+    return Prepared(own.spark, make, own.log_format, own.task_listener)
 
 
 if __name__ == "__main__":

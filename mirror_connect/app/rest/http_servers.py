@@ -47,11 +47,15 @@ class HttpServers:
         sockets: Sequence[socket.socket],
         tls: ssl.SSLContext | None = None,
         most_connections: int | None = MOST_CONNECTIONS,
+        known: str = "",
     ) -> None:
-        """Begins to answer on listening sockets; https with `tls`. `most_connections`: None for any number."""
+        """Begins to answer on listening sockets; https with `tls`. `most_connections`: None for any number.
+
+        `known`: what the application sets in the state of a request to have its connection not counted among these.
+        """
         if not sockets:
             return
-        server = _Server(server_settings(application, tls, most_connections))
+        server = _Server(server_settings(application, tls, most_connections, known))
         self._servers.append(server)
         self._serving.append(asyncio.create_task(server.serve(sockets=list(sockets))))
 
@@ -63,12 +67,15 @@ class HttpServers:
 
 
 def server_settings(
-    application: ASGIApp, tls: ssl.SSLContext | None = None, most_connections: int | None = MOST_CONNECTIONS
+    application: ASGIApp,
+    tls: ssl.SSLContext | None = None,
+    most_connections: int | None = MOST_CONNECTIONS,
+    known: str = "",
 ) -> uvicorn.Config:
     """uvicorn's settings for an application, loaded."""
     settings = uvicorn.Config(
         _Ended(_Capitalised(application)),
-        http=type("Bounded", (_Impatient,), {"most_connections": most_connections}),
+        http=type("Bounded", (_Impatient,), {"most_connections": most_connections, "known": known}),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -106,22 +113,28 @@ class _Server(uvicorn.Server):
 class _Impatient(H11Protocol):
     """A connection that the server closes when the client is too slow to send the rest of a request.
 
-    If there are too many connections, the server closes the one that has waited longest for its client.
+    If there are too many connections, the server closes the one that has waited longest for its client. Those of clients
+    that are known are not counted, and not closed.
     """
 
     most_connections: int | None = None
+    known: str = ""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._watch: asyncio.TimerHandle | None = None
         self._leftover = 0
         self._waits_since = 0.0
+        self._is_known = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait()
         if self.most_connections is not None and len(self.connections) > self.most_connections:
-            waiting = [each for each in self.connections if isinstance(each, _Impatient) and each.kept_waiting]
+            strangers = [each for each in self.connections if isinstance(each, _Impatient) and not each._is_known]
+            if len(strangers) <= self.most_connections:
+                return
+            waiting = [each for each in strangers if each.kept_waiting]
             min(waiting, key=lambda each: each._waits_since, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -142,6 +155,7 @@ class _Impatient(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._is_known = self._is_known or self.known in self.scope["state"]
         self._leftover = 0
         self._wait()
 

@@ -56,7 +56,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
 
         return StandaloneWorker(config, files, hiding.forget_all_but, launched)
 
-    return Prepared(config.spark, make, config.log_format)
+    return Prepared(config.spark, make, config.log_format, config.task_listener)
 
 
 if __name__ == "__main__":

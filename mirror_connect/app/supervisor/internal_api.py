@@ -1,4 +1,6 @@
-"""The internal HTTP between the worker and its Spark application: plan, specs, source offsets, reports. Loopback only.
+"""The internal HTTP between the worker and its Spark application: plan, specs, source offsets, reports.
+
+The driver is on loopback. Tasks at executors of a cluster have a port of their own, with https and without its paths.
 
 Every path needs a bearer token: the driver's, or the token of the run, or shared process, that the path names. 410 says that
 it is over; 503 that the worker cannot answer now, and the task should repeat the request.
@@ -8,8 +10,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,36 +32,79 @@ REPORT_HOLD_S = 0.5
 GONE = 410
 UNAUTHORIZED = 401
 UNAVAILABLE = 503
+TOO_LARGE = 413
+# In the state of a request whose token is right: its connection is no stranger's any more.
+KNOWN: Final = "known"
+# Ten thousand partitions make a report of two or three MiB.
+MOST_BODY = 32 << 20
 
 RunHandler = Callable[[Request, TaskRun, RunRequests], Awaitable[Response]]
 
 
-def create_internal_application(spark: SparkHost) -> Starlette:
-    """The ASGI application, to be served on 127.0.0.1 only."""
+class TooLarge(Exception):
+    """A body is larger than any that a task sends."""
 
-    def bearer_is(request: Request, token: str) -> bool:
-        given = request.headers.get("authorization", "")
-        return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+def create_internal_application(spark: SparkHost) -> Starlette:
+    """The ASGI application for the driver and for tasks on this machine, to be served on 127.0.0.1 only."""
+    return _application([*_driver_routes(spark), *_task_routes(spark)])
+
+
+def create_tasks_application(spark: SparkHost) -> Starlette:
+    """The ASGI application for tasks at executors of a cluster, to be served by https."""
+    return _application(_task_routes(spark))
+
+
+def _application(routes: Sequence[Route]) -> Starlette:
+    async def too_large(_: Request, __: Exception) -> Response:
+        return Response(status_code=TOO_LARGE)
+
+    return Starlette(routes=list(routes), exception_handlers={TooLarge: too_large})
+
+
+def _bearer_is(request: Request, token: str) -> bool:
+    given = request.headers.get("authorization", "")
+    if not secrets.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        return False
+    setattr(request.state, KNOWN, True)
+    return True
+
+
+async def _json_of(request: Request) -> Any:
+    """The body, which only who has a token may send. TooLarge."""
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > MOST_BODY:
+            raise TooLarge
+    return json.loads(content)
+
+
+def _driver_routes(spark: SparkHost) -> list[Route]:
 
     async def plan(request: Request) -> Response:
-        if not bearer_is(request, spark.driver_token):
+        if not _bearer_is(request, spark.driver_token):
             return Response(status_code=UNAUTHORIZED)
         return JSONResponse(await spark.plan(int(request.query_params.get("after", "-1")), PLAN_HOLD_S))
 
     async def driver(request: Request) -> Response:
-        if not bearer_is(request, spark.driver_token):
+        if not _bearer_is(request, spark.driver_token):
             return Response(status_code=UNAUTHORIZED)
-        body = json.loads(await request.body())
+        body = await _json_of(request)
         told = body.get("jvm")
         spark.driver_report(body["slots"], body["runs"], None if told is None else JvmFigures.from_json(told))
         return JSONResponse({})
 
+    return [Route("/plan", plan, methods=["GET"]), Route("/driver", driver, methods=["POST"])]
+
+
+def _task_routes(spark: SparkHost) -> list[Route]:
     async def shared(request: Request) -> Response:
         process_id = request.path_params["process_id"]
         token = spark.shared_token(process_id)
         if token is None:
             return Response(status_code=GONE)
-        if not bearer_is(request, token):
+        if not _bearer_is(request, token):
             return Response(status_code=UNAUTHORIZED)
         found = await spark.shared_runs(process_id, int(request.query_params.get("after", "-1")), PLAN_HOLD_S)
         return Response(status_code=GONE) if found is None else JSONResponse(found)
@@ -69,7 +115,7 @@ def create_internal_application(spark: SparkHost) -> Starlette:
             if found is None:
                 return Response(status_code=GONE)
             owner, run = found
-            if not bearer_is(request, run.token):
+            if not _bearer_is(request, run.token):
                 return Response(status_code=UNAUTHORIZED)
             with log_flow(owner.flow):
                 try:
@@ -87,7 +133,7 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
 
     async def source_offsets(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        body = json.loads(await request.body())
+        body = await _json_of(request)
         asked = [TopicPartition(topic, partition) for topic, partition in body["partitions"]]
         attempt = request.query_params.get("attempt", "")
         found = await requests.source_offsets(run, attempt, asked, fenceable=body["fenceable"])
@@ -98,7 +144,7 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         )
 
     async def report(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        received = TaskReport.from_json(json.loads(await request.body()))
+        received = TaskReport.from_json(await _json_of(request))
         hold = REPORT_HOLD_S if request.query_params.get("hold") == "1" else 0.0
         known = int(request.query_params.get("known", "0"))
         orders = await requests.report(run, received, hold_s=hold, known_version=known)
@@ -106,13 +152,9 @@ def create_internal_application(spark: SparkHost) -> Starlette:
             orders = replace(orders, log_levels=spark.log_levels)
         return JSONResponse(orders.to_json())
 
-    return Starlette(
-        routes=[
-            Route("/plan", plan, methods=["GET"]),
-            Route("/driver", driver, methods=["POST"]),
-            Route("/shared/{process_id}", shared, methods=["GET"]),
-            Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
-            Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
-            Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
-        ]
-    )
+    return [
+        Route("/shared/{process_id}", shared, methods=["GET"]),
+        Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
+        Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
+        Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
+    ]

@@ -11,22 +11,31 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
+from mirror_connect.app.config.task_listener import ANY, TaskListener
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.supervisor.launcher import SparkApplication
+from mirror_connect.app.supervisor.task_channel import open_task_channel, with_driver_address
 
 
 class LaunchedSpark:
     """See the module. Creating it opens the port of the internal HTTP and launches Spark. StartupError.
 
-    The driver shows `token`.
+    The driver shows `token`. `spark`: what Spark gets; `tasks`: where executors on a cluster reach the worker, which is None
+    with a local master.
     """
 
-    def __init__(self, spark: Mapping[str, str]) -> None:
+    def __init__(self, spark: Mapping[str, str], tasks: TaskListener = ANY) -> None:
         self.token: Final = secrets.token_urlsafe(32)
         self.listener: Final = listen_on("127.0.0.1", 0, "the internal HTTP")
-        self.application: Final = SparkApplication(spark)
+        self.spark: Final = with_driver_address(spark)
+        self.tasks: Final = open_task_channel(self.spark, tasks)
+        self.application: Final = self.new_application(self.spark)
         with contextlib.suppress(OSError):  # `start` tries again, and its error is reported
             self.application.launch(f"http://127.0.0.1:{self.listener.getsockname()[1]}", self.token)
+
+    def new_application(self, spark: Mapping[str, str]) -> SparkApplication:
+        """Another one, whose tasks use the same channel."""
+        return SparkApplication(spark, self.tasks.told if self.tasks is not None else None)
 
     def kill(self) -> None:
         """Ends it, unless a SparkHost has it by now."""

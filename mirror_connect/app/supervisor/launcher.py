@@ -47,10 +47,11 @@ LOG_ENDS_S: Final = 2.0
 class SparkApplication:
     """One process tree. `start` it, await `exited`, `end` it; it can't be started twice.
 
-    `launch` does the first half of `start`, without an event loop.
+    `launch` does the first half of `start`, without an event loop. `tasks`: the channel of executors (TaskChannel.told).
     """
 
-    def __init__(self, spark: Mapping[str, str]) -> None:
+    def __init__(self, spark: Mapping[str, str], tasks: Mapping[str, str] | None = None) -> None:
+        self._tasks = tasks
         self._spark = with_heap(spark, os.environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch: Scratch | None = None
@@ -104,7 +105,13 @@ class SparkApplication:
             scratch.remove()
             raise
         assert process.stdin is not None
-        hello = {"url": url, "token": token, "scratch": str(scratch.path), "spark": self._spark}
+        hello = {
+            "url": url,
+            "token": token,
+            "tasks": self._tasks,
+            "scratch": str(scratch.path),
+            "spark": self._spark,
+        }
         with contextlib.suppress(OSError):  # it died at once; `exited` tells
             _write_all(process.stdin.fileno(), json.dumps(hello).encode() + b"\n")
 

@@ -112,6 +112,8 @@ class SparkHost:
         self.master: Final = spark.get("spark.master", "local[64,4]")
         self._owners: list[RunOwner] = []
         first = [launched.application] if launched is not None else []
+        if launched is not None:
+            spark, new_application = launched.spark, launched.new_application
         self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
         self._shared: _SharedProcess | None = None
         self._plan_version = 0
