@@ -20,7 +20,7 @@ from benchmarks.pairing import lateness
 from benchmarks.plan import OFF, POLL, PROFILES, Durations, Profile
 from benchmarks.rig import Rig
 from benchmarks.sides import MM2, NONE, OURS, open_side
-from benchmarks.throughput import Copier, line, prepare
+from benchmarks.throughput import Copier, drop, line, prepare
 
 RATES: Final = (100, 1_000)
 _PROFILES: Final = ("1k", "100b")
@@ -96,13 +96,18 @@ def _copying(
     with Rig() as rig, ExitStack() as stack:
         work = prepare(rig, profile, durations, console)
         copiers: dict[tuple[str, str], Copier] = {}
+        # Of the turn before: whoever had it has ended its writing by now.
+        remotes: list[str] = []
         for each in settings:
             if (each.side, each.worker) not in copiers:
                 side = open_side(each.side, rig.target, each.worker, properties=each.properties)
                 copiers[each.side, each.worker] = Copier(work, stack.enter_context(side))
         for number in range(-durations.warm_rounds, durations.rounds):
             for each in settings if number % 2 == 0 else settings[::-1]:
-                copied = copiers[each.side, each.worker].turn(each.connector)
+                copier = copiers[each.side, each.worker]
+                copied = copier.turn(each.connector)
+                drop(rig, remotes)
+                remotes = copier.remotes
                 if number >= 0:
                     spans[each].append(copied)
                 console.say(f"{label(each.side, each.name)}{'' if number >= 0 else ', warming up'}: {line(copied)}")

@@ -155,10 +155,13 @@ class Copier:
     def __init__(self, work: Work, side: Side) -> None:
         self._work = work
         self._side = side
-        rig, warm_up = work.rig, work.durations.warm_up
+        self.rig = rig = work.rig
+        warm_up = work.durations.warm_up
         copy = work.durations.copy_product if side.name in (OURS, BEFORE) else work.durations.copy_java
         self._seconds = copy / work.durations.rounds
         self._copies = 0
+        # Those of the last turn; see `drop`.
+        self.remotes: list[str] = []
         # Workers of one side are told apart by their groups.
         name = side.group
         warm = f"warm-{name}"
@@ -177,34 +180,41 @@ class Copier:
 
         `settings`: of the connector, for this turn.
         """
-        rig, side = self._work.rig, self._side
+        rig, side = self.rig, self._side
         spans: list[Span] = []
-        remotes = []
+        self.remotes = []
         while (left := self._seconds - sum(each.seconds for each in spans)) > 0:
             # The same connector in the same processes; another alias is another remote topic and no position yet.
             self._copies += 1
             alias = f"{side.group}-{self._copies}"
-            remotes.append(f"{alias}.data")
+            self.remotes.append(f"{alias}.data")
             side.put("copy", self._config | {**settings, "topics": "data", "source.cluster.alias": alias})
             settle = self._work.durations.settle
-            samples = watch(rig, side, remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
+            samples = watch(rig, side, self.remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
             spans.append(span(samples, settle))
         side.put("copy", self._config)
         side.wait_running("copy")
         time.sleep(REST_S)
-        # Disks are small.
-        for remote in remotes:
-            rig.target.delete_topic(remote)
         return together(spans)
+
+
+def drop(rig: Rig, remotes: Sequence[str]) -> None:
+    """Deletes what was copied: disks are small. A side may still write to a topic of its last turn."""
+    for remote in remotes:
+        rig.target.delete_topic(remote)
 
 
 def _turns(copiers: Mapping[str, Copier], *, at_once: bool) -> Iterator[tuple[str, Span]]:
     if not at_once:
-        yield from ((name, copier.turn()) for name, copier in copiers.items())
+        for name, copier in copiers.items():
+            yield name, copier.turn()
+            drop(copier.rig, copier.remotes)
         return
     with ThreadPoolExecutor(len(copiers)) as threads:
         turns = {name: threads.submit(copier.turn) for name, copier in copiers.items()}
-    yield from ((name, turn.result()) for name, turn in turns.items())
+    for name, turn in turns.items():
+        yield name, turn.result()
+        drop(copiers[name].rig, copiers[name].remotes)
 
 
 def _figures(work: Work, name: str, spans: Sequence[Span], least_seconds: float) -> Copied:
