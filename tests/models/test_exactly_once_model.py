@@ -89,6 +89,29 @@ def test_a_partition_that_is_written_and_never_told_holds_the_others_back_for_a_
     assert run_simulated(life()) == (False, True)
 
 
+def test_a_batch_that_is_too_much_for_a_thin_link_holds_the_others_back_for_a_while_only() -> None:
+    """60 kB take 15 s. A transaction of this model may last 8 s, so they can't be committed before the link is better."""
+
+    async def life() -> tuple[bool, bool, str]:
+        shapes = (("plain", 10, 6_000), *[("plain", 11, 10)] * 40)
+        running = ExactlyOnceLife(Schedule(shapes, (), old=False, seed=3, carries=4_000))
+        running.runners = [Runner(0, running, set(range(PARTITIONS)))]
+        with patched(running):
+            copying = asyncio.create_task(running.run())
+            await asyncio.sleep(120)
+            copied = [watch.last is watch.log[-1] for watch in running.watches]
+            told = [each.line for each in running.runners[0].link.problems if each.code.endswith("LINK_TOO_SLOW")]
+            running.target.carries = 100_000
+            await copying
+            await asyncio.sleep(1)
+        return copied[0], copied[1], "".join(told)
+
+    too_large, small, told = run_simulated(life())
+    assert (too_large, small) == (False, True)
+    for part in ("orders-0", "60,351 bytes", "kB/s", "transaction.timeout.ms (8000)", "producer.override.transaction"):
+        assert part in told
+
+
 @contextmanager
 def aborted_records_not_fed_again() -> Iterator[None]:
     """After an abort a task goes on where it was."""

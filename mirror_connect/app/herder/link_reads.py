@@ -61,6 +61,7 @@ _OF_TOPICS: Final = frozenset(
         ProblemCode.PARTITION_STALLED_BATCH_CORRUPT,
         ProblemCode.PARTITION_STALLED_BATCH_REFUSED,
         ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE,
+        ProblemCode.PARTITION_STALLED_LINK_TOO_SLOW,
     }
 )
 

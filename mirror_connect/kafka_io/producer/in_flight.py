@@ -27,6 +27,9 @@ class InFlight:
     def __bool__(self) -> bool:
         return bool(self._covered)
 
+    def __len__(self) -> int:
+        return len(self._covered)
+
     @property
     def oldest(self) -> int | None:
         """The lowest offset that is not acknowledged; None when nothing is in flight."""

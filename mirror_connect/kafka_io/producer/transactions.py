@@ -146,6 +146,10 @@ class Transactions:
         self._enter(TransactionState.OPEN)
         self.partitions.open()
 
+    def stop_taking(self) -> None:
+        """Takes no more data in the open transaction, from now on. `drain` follows."""
+        self.partitions.gate.data = False
+
     async def drain(self) -> None:
         """Takes no more data. Returns when each batch that was taken is acknowledged.
 
@@ -177,9 +181,9 @@ class Transactions:
                 self._sender.spawn(self._commit())
         await self._until(self._outcome.done)
 
-    async def abort(self, why: str) -> None:
+    async def abort(self, why: str, cause: AbortCause = AbortCause.GIVEN_UP) -> None:
         """Gives the open transaction up. Returns when all feeds know, and the next one may begin."""
-        self.break_off(TransactionAbortedError(AbortCause.GIVEN_UP, why))
+        self.break_off(TransactionAbortedError(cause, why))
         await self._until(lambda: self.state is TransactionState.READY, quietly=True)
 
     async def close(self, seconds: float) -> None:

@@ -7,6 +7,9 @@ the commit: offset syncs, offset ranges, metrics, active topics.
 
 A partition that the target doesn't accept for long would keep all others from their commit, if its batches may have been
 written. Then the transaction is aborted. That partition is left out for a while, and the others continue.
+
+If the link is too slow for all that is in a transaction, transactions get smaller, down to a single batch. A partition with
+a batch that takes longer than transaction.timeout.ms by itself is left out for a while, and its problem says so.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
+from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import POLL, TaskSpec
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
 from mirror_connect.kafka_io.producer.transactions import Transactions
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.slow_link import Carried, batch_too_slow, transaction_too_slow
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
 from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
 from mirror_connect.spark_jobs.copy.transactional_source_offsets import TransactionalSourceOffsets
@@ -37,14 +42,17 @@ RETRY_S: Final = 0.1
 RETRY_MAX_S: Final = 5.0
 # Above this a limit of bytes that slow targets have led to ends.
 _MOST_BYTES: Final = 1 << 30
+# It grows after a transaction that could be committed within this part of transaction.timeout.ms.
+QUICK: Final = 0.25
 
 
 class CopyTransactions:
     """One task's transactions; `run` begins and ends them.
 
     `note(flows)`: notes the source offsets of these partitions for a commit, None for all. `stuck`: those of these feeds
-    whose partitions the target does not accept at present. `leave_out(feeds)`: these partitions are not to be fetched again
-    at once after the abort that follows. `on_commit`: called after each commit.
+    whose partitions the target does not accept at present. `leave_out(feeds, problem)`: these partitions are not to be
+    fetched again at once after the abort that follows, because of that problem, if it is known here. `on_commit`: called
+    after each commit.
     """
 
     def __init__(
@@ -56,7 +64,7 @@ class CopyTransactions:
         *,
         note: Callable[[Iterable[PartitionFlow] | None], None],
         stuck: Callable[[Sequence[TransactionalFlow]], list[TransactionalFlow]],
-        leave_out: Callable[[Sequence[TransactionalFlow]], None],
+        leave_out: Callable[[Sequence[TransactionalFlow], Problem | None], None],
         on_commit: Callable[[], None],
     ) -> None:
         self._transactions = transactions
@@ -71,6 +79,7 @@ class CopyTransactions:
         # The rest of transaction.timeout.ms is for the batches under way and the commit.
         self._interval = max(0.001, min(wanted, transactions.timeout_ms / 2000))
         self._stuck_s = min(STUCK_S, transactions.timeout_ms / 4000)
+        self._look_s = min(STUCK_POLL_S, transactions.timeout_ms / 40_000)
         self._due = self._loop.time() + self._interval
         self._noted = -math.inf
         self._aborts = 0
@@ -165,12 +174,13 @@ class CopyTransactions:
             # There may be thousands of other partitions, and many commits in a second.
             self._note([feed.flow for feed in self._watch.copied])
         await self._offsets.write()
+        quick = self._transactions.left_s > (1 - QUICK) * self._transactions.timeout_ms / 1000
         await self._transactions.commit()
         self._offsets.committed()
         self._aborts = 0
         self._due = self._loop.time() + self._interval
         most = self._watch.most
-        if most is not None:
+        if most is not None and quick:
             self._watch.most = None if most > _MOST_BYTES else most * 2
         self._on_commit()
 
@@ -179,26 +189,45 @@ class CopyTransactions:
         draining = asyncio.ensure_future(self._transactions.drain())
         since: float | None = None
         try:
-            while not (await asyncio.wait({draining}, timeout=STUCK_POLL_S))[0]:
+            while not (await asyncio.wait({draining}, timeout=self._look_s))[0]:
                 waiting = list(self._watch.in_flight)
+                if waiting and self._transactions.left_s <= 2 * self._look_s:
+                    await self._too_slow(waiting)
+                    continue
                 stuck = self._stuck(waiting)
                 if not stuck or len(stuck) < len(waiting):
                     since = None
                 elif since is None:
                     since = self._loop.time()
                 elif self._loop.time() - since >= self._stuck_s:
-                    self._leave_out(stuck)
+                    self._leave_out(stuck, None)
                     await self._transactions.abort(f"{stuck[0].flow} is not accepted by the target")
             await draining
         finally:
             draining.cancel()
             await asyncio.gather(draining, return_exceptions=True)
 
+    async def _too_slow(self, waiting: Sequence[TransactionalFlow]) -> None:
+        """Aborts the transaction, just before the target would. The next one has less in it."""
+        watch = self._watch
+        slowest = max(waiting, key=lambda feed: feed.bytes_in_flight)
+        alone = slowest.flow.in_flight == 1 and 2 * slowest.bytes_in_flight >= watch.bytes
+        timeout_ms = self._transactions.timeout_ms
+        carried = Carried(watch.bytes, timeout_ms / 1000 - self._transactions.left_s)
+        if alone:
+            problem = batch_too_slow(slowest, carried, timeout_ms)
+            self._leave_out([slowest], problem)
+            await self._transactions.abort(f"{slowest.flow}: {problem.cause}")
+        else:
+            watch.most = max(1, (watch.bytes - sum(feed.bytes_in_flight for feed in waiting)) // 2)
+            await self._transactions.abort(transaction_too_slow(carried, timeout_ms), AbortCause.TIMED_OUT)
+
     async def _aborted(self, error: TransactionAbortedError) -> None:
         self._offsets.aborted()
         if error.cause is AbortCause.TIMED_OUT and self._watch.bytes:
             # The target is too slow for so much in one transaction.
-            self._watch.most = max(1, self._watch.bytes // 2)
+            half = max(1, self._watch.bytes // 2)
+            self._watch.most = half if self._watch.most is None else min(self._watch.most, half)
         self._due = self._loop.time() + self._interval
         pause = min(RETRY_MAX_S, RETRY_S * 2.0 ** min(self._aborts, 10))
         self._aborts += 1

@@ -193,9 +193,9 @@ class PartitionFlow:
         return FlowPlace(begins_at, topic_id, NO_EPOCH if begins_at is None else self._epochs.at(begins_at - 1))
 
     @property
-    def in_flight(self) -> bool:
-        """Whether the producer has batches that the target has not acknowledged."""
-        return bool(self._in_flight)
+    def in_flight(self) -> int:
+        """How many batches the producer has that the target has not acknowledged."""
+        return len(self._in_flight)
 
     def oldest_ms(self) -> int:
         """About the timestamp of the record at `begins_at`; NO_TIMESTAMP if it isn't known, or there is none."""

@@ -21,15 +21,17 @@ class TransactionWatch:
 
     `due`: set when the transaction should end before its time is over. `buffered`: gives the bytes that are fetched at
     present; None if the boundary isn't `poll`. `most`: ends the transaction after so many bytes; None for no limit.
+    `on_most()`: called then, at once: nothing more may be given.
     """
 
-    def __init__(self, buffered: Callable[[], int] | None) -> None:
+    def __init__(self, buffered: Callable[[], int] | None, on_most: Callable[[], None] = lambda: None) -> None:
         self.in_flight: set[TransactionalFlow] = set()
         self.copied: set[TransactionalFlow] = set()
         self.due = asyncio.Event()
         self.bytes = 0
         self.most: int | None = None
         self._buffered = buffered
+        self._on_most = on_most
         self._end: int | None = None
 
     def began(self) -> None:
@@ -51,6 +53,8 @@ class TransactionWatch:
         self.bytes += size
         if self._end is not None and self.bytes >= self._end:
             self.due.set()
+            if self.most is not None:
+                self._on_most()
 
     def settled(self, feed: TransactionalFlow) -> None:
         """The feed has no batch in flight any more."""

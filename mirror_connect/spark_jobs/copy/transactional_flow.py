@@ -32,6 +32,8 @@ class TransactionalFlow:
         wake: Callable[[PartitionFlow], None],
     ) -> None:
         self.flow = flow
+        # Given, and not acknowledged.
+        self.bytes_in_flight = 0
         flow.on_boundary = watch.ask
         self._watch = watch
         self._on_committed = on_committed
@@ -59,6 +61,7 @@ class TransactionalFlow:
         if batch is not None:
             if begin is not None:
                 flow.uncommitted, flow.uncommitted_ms = begin, batch.first_ms
+            self.bytes_in_flight += batch.size
             self._watch.taken(self, batch.size)
         return batch
 
@@ -67,11 +70,15 @@ class TransactionalFlow:
         self._acknowledged.add(batch, base_offset)
         self._watch.copied.add(self)
         self.flow.acked_in_transaction(batch, base_offset)
-        if not self.flow.in_flight:
+        if self.flow.in_flight:
+            self.bytes_in_flight -= batch.size
+        else:
+            self.bytes_in_flight = 0
             self._watch.settled(self)
 
     def failed(self, error: PartitionRefusedError) -> None:
         """See Feed."""
+        self.bytes_in_flight = 0
         self._watch.settled(self)
         self.flow.failed(error)
 
@@ -91,6 +98,7 @@ class TransactionalFlow:
 
     def aborted(self, error: object) -> None:
         """See TransactionalFeed."""
+        self.bytes_in_flight = 0
         self._watch.settled(self)
         if self.flow.uncommitted is None:
             # It was about to give its first batch.

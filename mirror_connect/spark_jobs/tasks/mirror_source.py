@@ -481,7 +481,8 @@ class SourceTask:
         while True:
             await asyncio.sleep(COMMIT_S)
             self._stalled.give_back()
-            self._stalled.show((self._source_offsets.problem, self._producer.problem, *self._mapping.problems))
+            slow = () if self._transactions is None else self._transactions.problems
+            self._stalled.show((self._source_offsets.problem, self._producer.problem, *self._mapping.problems, *slow))
 
     def _after_commit(self) -> None:
         """A transaction was committed: others may know now where its records lie."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import POLL, TaskSpec
 from mirror_connect.kafka_io.client.copier_settings import producer_settings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
@@ -69,7 +70,10 @@ class SourceTransactions:
             unreachable=frame.target_unreachable,
         )
         frame.failures.append(self.ranges_producer.failed)
-        self._watch = TransactionWatch(buffered if spec.transaction_boundary == POLL else None)
+        self._problems = frame.problems
+        self._watch = TransactionWatch(
+            buffered if spec.transaction_boundary == POLL else None, on_most=transactions.stop_taking
+        )
         self._wake = wake
         self._again = again
         self._accepts = accepts
@@ -78,6 +82,7 @@ class SourceTransactions:
         # By partition: for how long it was left out the last time, and the timer of those that still are.
         self._left_out_s: dict[TopicPartition, float] = {}
         self._left_out: dict[TopicPartition, asyncio.TimerHandle] = {}
+        self._too_slow: dict[TopicPartition, Problem] = {}
         self._ranges: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._copying = CopyTransactions(
@@ -90,6 +95,11 @@ class SourceTransactions:
             leave_out=self._leave_out,
             on_commit=self._after_commit,
         )
+
+    @property
+    def problems(self) -> Iterable[Problem]:
+        """Those of partitions for which the link is too slow."""
+        return list(self._too_slow.values())
 
     def works(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """See TaskWork."""
@@ -113,6 +123,7 @@ class SourceTransactions:
         """Another task has the partition now."""
         self._feeds.pop(source, None)
         self._left_out_s.pop(source, None)
+        self._too_slow.pop(source, None)
         timer = self._left_out.pop(source, None)
         if timer is not None:
             timer.cancel()
@@ -145,6 +156,12 @@ class SourceTransactions:
     def _flow_committed(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)
         self._left_out_s.pop(flow.partition.source, None)
+        if self._too_slow and self._too_slow.pop(flow.partition.source, None) is not None:
+            self._problems.resolve(
+                str(flow),
+                ProblemCode.PARTITION_STALLED_LINK_TOO_SLOW,
+                line=f"{flow} continues: its batch was committed",
+            )
 
     def _flow_aborted(self, flow: PartitionFlow) -> None:
         self.offsets.take_back(flow.partition)
@@ -155,12 +172,15 @@ class SourceTransactions:
         self._link.counters["commits"] = self.offsets.commits
         self._committed()
 
-    def _leave_out(self, feeds: Sequence[TransactionalFlow]) -> None:
+    def _leave_out(self, feeds: Sequence[TransactionalFlow], problem: Problem | None) -> None:
         for feed in feeds:
             source = feed.flow.partition.source
             seconds = min(LEFT_OUT_MAX_S, 2 * self._left_out_s.get(source, LEFT_OUT_S / 2))
             self._left_out_s[source] = seconds
             self._left_out[source] = self._loop.call_later(seconds, self._let_in, source)
+            if problem is not None:
+                self._too_slow[source] = problem
+                self._problems.report(problem)
 
     def _let_in(self, source: TopicPartition) -> None:
         self._left_out.pop(source, None)

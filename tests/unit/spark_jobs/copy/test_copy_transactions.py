@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import INTERVAL, POLL
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
 from mirror_connect.kafka_io.producer.transactions import Transactions
@@ -32,6 +34,7 @@ class MadeUp:
         self.drained = asyncio.Event()
         self.drained.set()
         self.error: TransactionAbortedError | None = None
+        self.left_s = math.inf
 
     def note(self, what: str) -> None:
         self.log.append((what, round(asyncio.get_running_loop().time() - self.began, 3)))
@@ -51,9 +54,10 @@ class MadeUp:
         self._look()
         self.note("commit")
 
-    async def abort(self, why: str) -> None:
+    async def abort(self, why: str, cause: AbortCause = AbortCause.GIVEN_UP) -> None:
         self.note(f"abort: {why}")
-        self.breaks(AbortCause.GIVEN_UP)
+        self.left_s = math.inf
+        self.breaks(cause)
         await asyncio.sleep(0)
 
     def breaks(self, cause: AbortCause) -> None:
@@ -94,6 +98,7 @@ class Copying:
         self.watch = TransactionWatch((lambda: self.buffered) if boundary == POLL else None)
         self.stuck: list[TransactionalFlow] = []
         self.left_out: list[TransactionalFlow] = []
+        self.problems: list[Problem | None] = []
         spec = source_spec({"bootstrap.servers": "a"}, {"bootstrap.servers": "b"}, ())
         self.copying = CopyTransactions(
             replace(spec, exactly_once=True, transaction_boundary=boundary, transaction_interval_ms=interval_ms),
@@ -106,8 +111,9 @@ class Copying:
             on_commit=lambda: self.made_up.note("told"),
         )
 
-    def _leave_out(self, feeds: Sequence[TransactionalFlow]) -> None:
+    def _leave_out(self, feeds: Sequence[TransactionalFlow], problem: Problem | None) -> None:
         self.left_out += feeds
+        self.problems.append(problem)
         self.watch.in_flight.clear()
 
     def copies(self, size: int = 1_000, feed: Any = "feed", *, acknowledged: bool = True) -> None:
@@ -255,6 +261,90 @@ def test_a_partition_that_is_not_accepted_is_left_out_and_holds_nobody_back() ->
 
 class Broken:
     flow = "orders-0"
+
+
+class InFlightFlow:
+    """A flow with so many batches in flight."""
+
+    def __init__(self, name: str, in_flight: int) -> None:
+        self.name = name
+        self.in_flight = in_flight
+        self.begins_at = 7
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Slow:
+    def __init__(self, name: str, in_flight: int, size: int) -> None:
+        self.flow = InFlightFlow(name, in_flight)
+        self.bytes_in_flight = size
+
+
+async def timed_out(task: Copying, *feeds: Slow, more: int = 0) -> None:
+    """The target acknowledges `more` bytes of another partition, and none of these."""
+    task.made_up.drained.clear()
+    async with task.running():
+        for feed in feeds:
+            task.copies(feed.bytes_in_flight, feed, acknowledged=False)
+        if more:
+            task.copies(more)
+        await asyncio.sleep(2.0)
+        task.made_up.left_s = 0.9
+        await asyncio.sleep(0.6)
+
+
+def test_a_transaction_that_is_too_much_for_the_link_is_followed_by_smaller_ones() -> None:
+    async def life() -> Copying:
+        task = Copying()
+        await timed_out(task, Slow("orders-0", 3, 300_000), Slow("orders-1", 3, 300_000), more=400_000)
+        return task
+
+    task = run_simulated(life())
+    assert (task.left_out, task.watch.most) == ([], 200_000)
+    (told,) = [what for what, _ in task.made_up.log if what.startswith("abort:")]
+    assert "1,000,000 bytes within transaction.timeout.ms (60000)" in told
+
+
+def test_of_one_partition_with_many_batches_the_next_transaction_has_one() -> None:
+    async def life() -> Copying:
+        task = Copying()
+        await timed_out(task, Slow("orders-0", 5, 5_000_000))
+        return task
+
+    task = run_simulated(life())
+    assert (task.left_out, task.watch.most) == ([], 1)
+
+
+def test_a_single_batch_that_is_too_much_for_the_link_is_left_out_and_named() -> None:
+    async def life() -> Copying:
+        task = Copying()
+        await timed_out(task, Slow("orders-0", 1, 1_000_000), more=100_000)
+        return task
+
+    task = run_simulated(life())
+    assert [str(feed.flow) for feed in task.left_out] == ["orders-0"]
+    assert task.watch.most is None
+    (problem,) = task.problems
+    assert problem is not None
+    assert (problem.subject, problem.code) == ("orders-0", ProblemCode.PARTITION_STALLED_LINK_TOO_SLOW)
+    assert problem.line.startswith(
+        "orders-0 is stalled at offset 7: the target has not acknowledged a batch of 1,000,000 bytes within "
+        "transaction.timeout.ms (60000); the link carried less than 18.6 kB/s; raise producer.override.transaction"
+    )
+
+
+def test_a_limit_of_bytes_closes_the_transaction_at_once() -> None:
+    closed: list[int] = []
+    watch = TransactionWatch(None, on_most=lambda: closed.append(watch.bytes))
+    watch.began()
+    watch.taken(cast("TransactionalFlow", "feed"), 5_000)
+    assert closed == []
+    watch.most = 3_000
+    watch.began()
+    for _ in range(2):
+        watch.taken(cast("TransactionalFlow", "feed"), 2_000)
+    assert closed == [4_000]
 
 
 def test_a_slow_partition_is_waited_for_as_long_as_it_advances() -> None:
