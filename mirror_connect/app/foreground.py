@@ -32,7 +32,7 @@ from mirror_connect.app.json_log import JsonFormatter, SubjectFilter, json_line
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, GroupRefusedError, NotAuthorized
 from mirror_connect.connectors.log_format import JSON, TEXT, LineFormatter, asked_format, asked_level, one_line
-from mirror_connect.connectors.secrets import RedactingFilter
+from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
 from mirror_connect.connectors.wording import likely_name
@@ -126,6 +126,8 @@ def main_of(prepare: Prepare) -> NoReturn:
 def hide_secrets_of(config: CommonConfig, hiding: RedactingFilter) -> None:
     """The log hides from now on what these settings, and configs that are resolved with them, keep secret."""
     hiding.keep(config.resolved.secrets())
+    # The secret of a Spark cluster may come from a file.
+    hiding.keep(secrets_of(config.spark))
     # Only the worker and its tasks know resolved configs. The filter hides their secrets in every log line.
     config.resolver.report_secrets_to(hiding.learn)
 

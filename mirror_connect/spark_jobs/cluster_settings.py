@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.connectors.spark_masters import Kind
+from mirror_connect.kafka_io.client.java_options import KAFKA_OPTS
 
 log = logging.getLogger(__name__)
 
@@ -80,11 +81,26 @@ CLUSTER_SETTINGS: Final = (
         "JVM and Python of an executor connect in its own directory, not on a port that others reach", fixed=True),
     ClusterSetting("spark.executorEnv.PYSPARK_UDS_MODE", "true",
         "this turns those sockets on at executors alone; the driver has no Python processes", fixed=True),
+    ClusterSetting("spark.authenticate", "true",
+        "the tokens of tasks are in Spark's messages; these clusters make a secret for each application", _MANAGED,
+        fixed=True),
+    ClusterSetting("spark.authenticate", "true",
+        "the same; the secret is spark.authenticate.secret, which Spark's master and workers have, too",
+        (Kind.STANDALONE,)),
+    ClusterSetting("spark.network.crypto.enabled", "true", "the same messages must not be readable on the way",
+        _MANAGED, fixed=True),
+    ClusterSetting("spark.network.crypto.enabled", "true",
+        "the same; Spark's master and workers need it, too", (Kind.STANDALONE,)),
+    ClusterSetting("spark.network.crypto.saslFallback", "false",
+        "else who is in between could have them sent without encryption"),
+    ClusterSetting("spark.io.encryption.enabled", "true",
+        "what an executor writes to its disk may have tokens of tasks in it"),
     ClusterSetting("spark.executorEnv.PYTHONSAFEPATH", "1",
         "no module comes from the directory in which an executor was started", fixed=True),
 )
 # fmt: on
 # The worker's own variables that tasks read: plugin.path and plugin.modules (user_class.PLUGIN_PATH), and the log level.
+# Of KAFKA_OPTS the driver has only the part that tasks read (java_options.for_tasks).
 _OF_TASKS: Final = "MIRROR_CONNECT_"
 # Of the driver too, whose directory they don't suit; see PYSPARK_UDS_MODE.
 _NOWHERE: Final = ("spark.python.unix.domain.socket.enabled",)
@@ -102,7 +118,7 @@ def cluster_settings(user: Mapping[str, str], kind: Kind) -> dict[str, str]:
         chosen.setdefault(OVERHEAD, memory_overhead(chosen[CORES]))
     chosen[EXECUTOR_OPTIONS] = " ".join(filter(None, (_EXECUTOR_JVM, user.get(EXECUTOR_OPTIONS))))
     for name, value in os.environ.items():
-        if name.startswith(_OF_TASKS) and value:
+        if (name.startswith(_OF_TASKS) or name == KAFKA_OPTS) and value:
             chosen.setdefault(f"{EXECUTOR_ENVIRONMENT}{name}", value)
     chosen |= {each.name: each.value for each in of_kind if each.fixed}
     return {name: value for name, value in chosen.items() if name not in _NOWHERE}

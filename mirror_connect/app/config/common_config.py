@@ -24,6 +24,7 @@ from mirror_connect.app.config.listener_tls import (
 from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.app.config.metrics_settings import MetricsSettings, metrics_settings
 from mirror_connect.app.config.response_headers import HeaderRule, header_rules
+from mirror_connect.app.config.spark_security import secured
 from mirror_connect.app.config.task_listener import TaskListener, task_listener
 from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
@@ -265,7 +266,7 @@ def _policy(settings: Settings) -> str:
 
 def _spark(settings: Settings) -> dict[str, str]:
     given = {name: value for name, value in settings.originals.items() if name.startswith("spark.")}
-    return {"spark.master": settings.text("spark.master")} | given
+    return secured({"spark.master": settings.text("spark.master")} | given)
 
 
 def unknown_properties(names: Iterable[str]) -> list[str]:

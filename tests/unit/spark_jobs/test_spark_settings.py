@@ -75,7 +75,8 @@ def test_on_a_cluster_nothing_of_this_machine_is_told_to_executors(master: str, 
     # The driver's own options alone may have it.
     del found["spark.driver.extraJavaOptions"]
     assert not [name for name, value in found.items() if str(tmp_path) in value]
-    assert "spark.authenticate" not in found
+    # One secret for all, without which executors of others would get the tokens of tasks.
+    assert (found["spark.authenticate"], found["spark.network.crypto.enabled"]) == ("true", "true")
 
 
 @pytest.mark.parametrize("name", ["spark.driver.host", "spark.driver.bindAddress"])
