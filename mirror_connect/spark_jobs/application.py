@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import LogLevels
+from mirror_connect.spark_jobs.executors import Executors
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
 from mirror_connect.spark_jobs.jvm_log import set_jvm_level
@@ -40,7 +42,10 @@ class Application:
         self._queries: dict[str, Any] = {}
         self._failed_starts: dict[str, str] = {}
         self._session = session
-        self._slots = session.sparkContext.defaultParallelism
+        # On this machine, slots never change.
+        local = is_local(session.sparkContext.master)
+        self._slots = session.sparkContext.defaultParallelism if local else 0
+        self._executors = None if local else Executors(session)
         self._jvm_told = -EVERY_S
 
     def run(self) -> None:
@@ -119,9 +124,25 @@ class Application:
             for run_id, query in self._queries.copy().items():
                 runs[run_id] = state_of(query)
             with contextlib.suppress(WorkerUnreachableError, RunOverError):
-                report = {"slots": self._slots, "runs": runs, "pid": os.getpid(), "jvm": self._jvm_figures()}
+                report = {"runs": runs, "pid": os.getpid(), "jvm": self._jvm_figures(), **self._room()}
                 self._report_http.call("POST", "/driver", report)
             time.sleep(REPORT_S)
+
+    def _room(self) -> dict[str, Any]:
+        """How many slots there are; on a cluster, of which executors. Ends the JVM if Spark has ended the application."""
+        if self._executors is None:
+            return {"slots": self._slots}
+        try:
+            if self._executors.stopped:
+                log.critical("its cluster has ended the application; the lines before in the log say why")
+                self._session.sparkContext._gateway.proc.kill()
+            executors = self._executors.all()
+            self._slots = self._executors.slots()
+        except Exception:  # without its JVM this process ends soon
+            log.debug("The executors can't be read", exc_info=True)
+            # No list, as an empty one would say that all are lost.
+            return {"slots": self._slots}
+        return {"slots": self._slots, "executors": executors}
 
 
 def state_of(query: Any) -> dict[str, str | None]:

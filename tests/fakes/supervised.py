@@ -159,15 +159,13 @@ def problems(*lines: str) -> list[dict[str, object]]:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, master: str = "local[2,4]") -> None:
         self.now = 100.0
         self.lease = 8.0
         self.steady = True
         self.applications: list[FakeApplication] = []
         self.specs, self.events = Specs(), FakeEvents()
-        self.spark = SparkHost(
-            {"spark.master": "local[2,4]"}, new_application=self._new_application, clock=lambda: self.now
-        )
+        self.spark = SparkHost({"spark.master": master}, new_application=self._new_application, clock=lambda: self.now)
         self.metrics = WorkerMetrics(lambda: self.now)
         self.supervisor = Supervisor(
             self.spark, self.specs, lambda: self.lease, clock=lambda: self.now, metrics=self.metrics

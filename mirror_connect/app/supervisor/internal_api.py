@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mirror_connect.app.exposition.measured import JvmFigures
+from mirror_connect.app.supervisor.spark_executors import SparkExecutor
 from mirror_connect.app.supervisor.spark_host import RunRequests, SparkHost
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
@@ -92,7 +93,13 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
             return Response(status_code=UNAUTHORIZED)
         body = await _json_of(request)
         told = body.get("jvm")
-        spark.driver_report(body["slots"], body["runs"], None if told is None else JvmFigures.from_json(told))
+        executors = body.get("executors")
+        spark.driver_report(
+            body["slots"],
+            body["runs"],
+            None if told is None else JvmFigures.from_json(told),
+            None if executors is None else [SparkExecutor.from_json(each) for each in executors],
+        )
         return JSONResponse({})
 
     return [Route("/plan", plan, methods=["GET"]), Route("/driver", driver, methods=["POST"])]

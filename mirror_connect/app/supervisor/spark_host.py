@@ -21,6 +21,7 @@ from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark
 from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
+from mirror_connect.app.supervisor.spark_executors import SparkExecutor, no_executor_line
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
@@ -169,8 +170,15 @@ class SparkHost:
 
     @property
     def absence(self) -> str | None:
-        """Why no task can run now, as a line for people; None when Spark is there."""
+        """Why no task can run now, as a line for people; None when Spark is there, with an executor."""
+        if self._keeper.executors == ():
+            return no_executor_line(self.master, self._keeper.without_executor_since)
         return self._keeper.absence
+
+    @property
+    def executors(self) -> Sequence[SparkExecutor]:
+        """Those of a cluster that are there now; none with a local master."""
+        return self._keeper.executors or ()
 
     @property
     def wanting(self) -> int:
@@ -268,12 +276,19 @@ class SparkHost:
         return self._shared
 
     def driver_report(
-        self, slots: int, runs: Mapping[str, Mapping[str, str | None]], jvm: JvmFigures | None = None
+        self,
+        slots: int,
+        runs: Mapping[str, Mapping[str, str | None]],
+        jvm: JvmFigures | None = None,
+        executors: Sequence[SparkExecutor] | None = None,
     ) -> None:
-        """Handles the driver's report on its queries. `jvm`: the newest figures; None if it has none to tell."""
+        """Handles the driver's report on its queries. `jvm`: the newest figures; None if it has none to tell.
+
+        `executors`: those of a cluster; None with a local master.
+        """
         was_absent = self.absence is not None
-        self._keeper.heard(slots, jvm)
-        if was_absent:
+        self._keeper.heard(slots, jvm, executors)
+        if was_absent and self.absence is None:
             self._tell(lambda owner: owner.spark_came())
         for run_id, said in runs.items():
             state, error = said["state"] or "", said["error"]

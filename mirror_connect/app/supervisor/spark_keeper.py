@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from mirror_connect.app.exposition.measured import JvmFigures
 from mirror_connect.app.supervisor.interfaces import Application
+from mirror_connect.app.supervisor.spark_executors import SparkExecutor, named
 from mirror_connect.connectors.ended_process import signal_named
 from mirror_connect.connectors.wording import counted
 
@@ -33,6 +34,9 @@ class SparkKeeper:
         # None until the driver of the present application has reported.
         self.slots: int | None = None
         self.slots_since = 0.0
+        # Those of a cluster, which come and go; None with a local master.
+        self.executors: tuple[SparkExecutor, ...] | None = None
+        self.without_executor_since = ""
         # What it has told last of its JVM.
         self.jvm: JvmFigures | None = None
         # Why there is no Spark now; None if Spark runs, or at the first start.
@@ -56,14 +60,32 @@ class SparkKeeper:
         """Begins, in the background."""
         self._keeping = asyncio.create_task(self._keep(url, token))
 
-    def heard(self, slots: int, jvm: JvmFigures | None = None) -> None:
-        """The driver has reported; `jvm` if it has new figures."""
+    def heard(
+        self, slots: int, jvm: JvmFigures | None = None, executors: Sequence[SparkExecutor] | None = None
+    ) -> None:
+        """The driver has reported; `jvm` if it has new figures, `executors` if it is on a cluster and can read them."""
         self.jvm = jvm or self.jvm
         self._heard = self._clock()
+        known = self.executors
+        if executors is not None:
+            self.executors = tuple(executors)
+        if not self.slots:
+            self.slots_since = self._heard
+        if self.executors == () and known != ():
+            self.without_executor_since = time.strftime("%H:%M:%S")
         if self.slots is None:
-            self.slots_since, self.problem = self._heard, None
+            self.problem = None
             log.info("Spark is ready after %.1f s: slots for %s", self._heard - self._began, counted(slots, "task"))
+        if self.executors is not None and self.executors != known:
+            self._log_executors(self.executors, known)
         self.slots = slots
+
+    @staticmethod
+    def _log_executors(now: tuple[SparkExecutor, ...], before: tuple[SparkExecutor, ...] | None) -> None:
+        if now:
+            log.info("Spark has %s now: %s", counted(len(now), "executor"), named(now))
+        else:
+            log.warning("Spark has no executor%s. Tasks wait for one", "" if before is None else " any more")
 
     async def end(self, patience_s: float) -> None:
         """Ends Spark for good; afterwards no process of it is alive."""
@@ -79,7 +101,7 @@ class SparkKeeper:
         while True:
             started = self._clock()
             end = await self._one_life(url, token)
-            self.application = self.slots = self.jvm = None
+            self.application = self.slots = self.jvm = self.executors = None
             if self._clock() - started > STEADY_S:
                 failures = 0
             pause = BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, why_idle
+from mirror_connect.app.supervisor.spark_executors import named
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
@@ -113,9 +114,13 @@ class TaskWatch:
         self._restarts.died(run, unknown, "its query is given up, because Spark does not report its state")
 
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
+        if (absence := self._spark.absence) is not None:
+            return absence
+        executors = self._spark.executors
+        of_them = f" ({named(executors)})" if executors else ""
         return (
             f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master={self._spark.master} has "
-            f"{counted(slots, 'slot')}. Raise the slots or lower tasks.max."
+            f"{counted(slots, 'slot')}{of_them}. Raise the slots or lower tasks.max."
         )
 
     def _report_if_idle(self, run: TaskRun, now: float) -> None:

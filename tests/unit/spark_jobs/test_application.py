@@ -17,6 +17,7 @@ RUN = {"run_id": "r", "token": "t", "connector": "c", "task": 0, "shared": False
 class _Session:
     class sparkContext:  # noqa: N801 — Spark's name
         defaultParallelism = 4  # noqa: N815 — Spark's name
+        master = "local[4,4]"
 
 
 class _Over(BaseException):

@@ -1,0 +1,94 @@
+"""Executors of a cluster that come and go: slots, what the status and the log say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mirror_connect.app.supervisor.spark_executors import SparkExecutor, named, no_executor_line
+from mirror_connect.app.supervisor.task_watch import NO_SLOT_S
+from tests.fakes.supervised import A, B, World, eventually, wanted
+
+ONE = SparkExecutor("0", "a", 1)
+TWO = SparkExecutor("1", "b", 1)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[World]:
+    world = World("spark://m:7077")
+    await world.start()
+    await eventually(lambda: bool(world.applications))
+    yield world
+    await world.stop()
+
+
+def _told(world: World, *executors: SparkExecutor) -> None:
+    world.spark.driver_report(sum(each.slots for each in executors), {}, executors=executors)
+
+
+async def test_without_an_executor_a_task_waits_with_one_line_until_one_comes(cluster: World) -> None:
+    _told(cluster)
+    cluster.supervisor.want({A: wanted("t-0")})
+    cluster.later(NO_SLOT_S + 60)
+    assert {trace for _, _, trace in cluster.events.states} == {cluster.spark.absence}
+    assert (cluster.spark.absence or "").startswith("No executor of spark.master=spark://m:7077 since ")
+    _told(cluster, ONE)
+    assert cluster.spark.absence is None
+    await cluster.running(A)
+    assert cluster.events.of(A)[-1] == "RUNNING"
+
+
+async def test_slots_follow_the_executors(cluster: World) -> None:
+    for executors in ((), (ONE,), (ONE, TWO), (TWO,)):
+        _told(cluster, *executors)
+        assert (cluster.spark.slots, tuple(cluster.spark.executors)) == (len(executors), executors)
+
+
+async def test_too_few_slots_are_told_with_the_executors_that_have_them(cluster: World) -> None:
+    _told(cluster, ONE)
+    cluster.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    await cluster.running(A)
+    cluster.later(NO_SLOT_S + 1)
+    assert cluster.events.trace(B) == (
+        f"Task {B} has no Spark slot: 2 tasks want to run and spark.master=spark://m:7077 has 1 slot "
+        "(executor 0 on a: 1 slot). Raise the slots or lower tasks.max."
+    )
+    _told(cluster, ONE, TWO)
+    await cluster.running(B)
+    assert cluster.events.of(B)[-1] == "RUNNING"
+
+
+async def test_the_log_says_which_executors_there_are_when_they_change(
+    cluster: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for executors in ((), (), (ONE,), (ONE,), (ONE, TWO), ()):
+            _told(cluster, *executors)
+    assert [line for line in caplog.messages if "executor" in line] == [
+        "Spark has no executor. Tasks wait for one",
+        "Spark has 1 executor now: executor 0 on a: 1 slot",
+        "Spark has 2 executors now: executor 0 on a: 1 slot, executor 1 on b: 1 slot",
+        "Spark has no executor any more. Tasks wait for one",
+    ]
+
+
+async def test_the_next_application_begins_without_those_of_the_former(cluster: World) -> None:
+    _told(cluster, ONE)
+    cluster.application.die(1)
+    await eventually(lambda: not cluster.spark.executors)
+    assert cluster.spark.slots is None
+
+
+def test_many_executors_are_counted_and_not_all_named() -> None:
+    line = named([SparkExecutor(str(number), "h", 2) for number in range(10)])
+    assert line.endswith("executor 7 on h: 2 slots, 2 more")
+
+
+@pytest.mark.parametrize("master", ["spark://m:7077", "yarn", "k8s://https://m:6443", "local-cluster[1,1,1]"])
+def test_who_has_no_executor_learns_where_to_look(master: str) -> None:
+    line = no_executor_line(master, "05:00:00")
+    assert line.startswith(f"No executor of spark.master={master} since 05:00:00: ")
+    assert line.endswith(".")
+    assert all(len(sentence.split()) <= 25 for sentence in line.split(". "))
