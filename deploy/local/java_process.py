@@ -1,22 +1,17 @@
-"""Runs one of Kafka's Java programs, with a class path, a log file and a watchdog."""
+"""Runs one of Kafka's Java programs, with a class path and a log file."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import psutil
-
 from deploy.local.errors import LocalError
+from deploy.local.guarded_process import GuardedProcess
 from deploy.local.java import java_command
 from deploy.local.kafka_jars import KAFKA_VERSION, class_path, libs
 from deploy.local.kafka_releases import release
-from deploy.local.watchdog import watchdog
 
 # A test's broker lives for seconds: only its start time and memory matter.
 QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -54,7 +49,7 @@ def _quick(main_class: str, version: str) -> list[str]:
     return [*QUICK, f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if archive.is_file() else [*QUICK]
 
 
-class JavaProcess:
+class JavaProcess(GuardedProcess):
     """A started Java program. Standard output and error go to `log`."""
 
     def __init__(
@@ -69,87 +64,15 @@ class JavaProcess:
         environment: Mapping[str, str] | None = None,
         version: str = KAFKA_VERSION,
     ) -> None:
-        self.name = name
-        self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         # Native libraries (lz4, snappy) are unpacked beside `log`, because they stay after a kill.
         command = java_arguments(main_class, heap=heap, options=options, version=version)
         command = [command[0], f"-Djava.io.tmpdir={log.parent}", *command[1:], *arguments]
-        guard = watchdog()
-        with log.open("ab") as output:
-            # Its own session: Ctrl-C must not stop the brokers before their clients have ended.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=log.parent,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-            )
-        guard.guard_process(self._process.pid)
-        # psutil refuses to signal a process id that belongs to another program now.
-        self._tree = psutil.Process(self._process.pid)
-
-    @property
-    def pid(self) -> int:
-        """The process id of the Java virtual machine."""
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process exists, suspended or not."""
-        return self._process.poll() is None
-
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
-        return self._process.poll()
-
-    def stop(self, seconds: float = 30.0) -> int:
-        """SIGTERM, then kill -9 if it has not ended after `seconds`. Returns the exit code."""
-        self.resume()
-        self._signal(signal.SIGTERM)
-        try:
-            return self._wait(seconds)
-        except subprocess.TimeoutExpired:
-            return self.kill()
-
-    def kill(self) -> int:
-        """kill -9, and waits until it is gone."""
-        self._signal(signal.SIGKILL)
-        return self._wait(30)
-
-    def suspend(self) -> None:
-        """SIGSTOP: it keeps its connections and answers nothing."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT; nothing happens if it was not suspended."""
-        self._signal(signal.SIGCONT)
-
-    def cpu_seconds(self) -> float:
-        """User and system time of the process and its descendants so far; 0.0 when it has ended."""
-        total = 0.0
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for process in [self._tree, *self._tree.children(recursive=True)]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    times = process.cpu_times()
-                    total += times.user + times.system
-        return total
+        super().__init__(name, command, log=log, environment={**os.environ, **(environment or {})})
 
     def failure(self) -> LocalError:
         """An error with the most telling line of the log about why the program ended."""
         return LocalError(f"{self.name} did not start: {last_complaint(self.log)} (log: {self.log})")
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process.poll() is None:
-            self._process.send_signal(number)
-
-    def _wait(self, seconds: float) -> int:
-        code = self._process.wait(seconds)
-        watchdog().forget_process(self._process.pid)
-        return code
 
 
 def last_complaint(log: Path) -> str:
