@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.local.broker_config import (
-    HOST,
     INTERNAL,
     ClusterConfig,
     format_storage,
@@ -132,7 +131,7 @@ class Broker:
 
     def _accepts(self) -> bool:
         try:
-            with socket.create_connection((HOST, self.port(INTERNAL)), timeout=1):
+            with socket.create_connection((self._config.host, self.port(INTERNAL)), timeout=1):
                 return True
         except OSError:
             return False

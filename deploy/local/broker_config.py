@@ -72,6 +72,7 @@ class ClusterConfig:
     tls_client_auth: str
     inner_login: bool = True
     zookeeper_port: int | None = None
+    host: str = HOST
 
     def __repr__(self) -> str:
         """Without the passwords."""
@@ -113,8 +114,8 @@ def server_properties(
     """All properties of broker `node` (1 …). `ports`: node → listener → port. `extra` overrides the others."""
     controller = node <= config.voters
     names = [*config.listeners, INTERNAL]
-    advertised = [f"{name}://{HOST}:{ports[node][name]}" for name in names]
-    voters = ",".join(f"{number}@{HOST}:{ports[number][CONTROLLER]}" for number in range(1, config.voters + 1))
+    advertised = [f"{name}://{config.host}:{ports[node][name]}" for name in names]
+    voters = ",".join(f"{number}@{config.host}:{ports[number][CONTROLLER]}" for number in range(1, config.voters + 1))
     replication = str(min(config.brokers, 3))
     protocols = [f"{name}:{name}" for name in config.listeners]
     inner = "SASL_PLAINTEXT" if config.inner_login else "PLAINTEXT"
@@ -125,7 +126,7 @@ def server_properties(
         "controller.listener.names": CONTROLLER,
         "listener.security.protocol.map": ",".join([*protocols, f"{INTERNAL}:{inner}", f"{CONTROLLER}:{inner}"]),
         "listeners": ",".join(
-            [*advertised, *([f"{CONTROLLER}://{HOST}:{ports[node][CONTROLLER]}"] if controller else [])]
+            [*advertised, *([f"{CONTROLLER}://{config.host}:{ports[node][CONTROLLER]}"] if controller else [])]
         ),
     }
     zookeeper = {

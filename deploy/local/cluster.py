@@ -61,9 +61,9 @@ class LocalCluster:
     if `authorizer` is on. `properties`: for all brokers; `broker_properties`: node → properties, nodes count from 1.
     `directory`: keeps data, logs and certificates, to be opened again; without it a temporary one. `heap`, `jvm_options`:
     of each broker; the defaults make it start soon and stay small. `port`: of the first broker's first listener,
-    LocalError if it is taken. `version`: of Kafka; its jars must exist (`kafka_jars.ensure`). Before 3.0 the cluster has a
-    ZooKeeper. Before 4.0 brokers talk to each other without a password, so with an authorizer the listeners for clients
-    should authenticate them.
+    LocalError if it is taken. `host`: the address that brokers listen on. `version`: of Kafka; its jars must exist
+    (`kafka_jars.ensure`). Before 3.0 the cluster has a ZooKeeper. Before 4.0 brokers talk to each other without a password,
+    so with an authorizer the listeners for clients should authenticate them.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class LocalCluster:
         jvm_options: Sequence[str] | None = None,
         version: str = KAFKA_VERSION,
         port: int | None = None,
+        host: str = HOST,
     ) -> None:
         self.name = name
         self.version = version
@@ -96,7 +97,7 @@ class LocalCluster:
         kinds = check_listeners(listeners)
         self.tls: TlsMaterial | None = None
         if any(kind.tls for kind in kinds):
-            self.tls = create_tls_material(self.directory / "tls")
+            self.tls = create_tls_material(self.directory / "tls", host=host)
         kind_of_release = release(version)
         self._zookeeper: ZooKeeper | None = None
         if kind_of_release.zookeeper:
@@ -115,12 +116,13 @@ class LocalCluster:
             tls_client_auth=tls_client_auth,
             inner_login=kind_of_release.inner_login,
             zookeeper_port=self._zookeeper.port if self._zookeeper else None,
+            host=host,
         )
         nodes = range(1, brokers + 1)
         names = [*kinds, INTERNAL, CONTROLLER]
-        first = {} if port is None else {(1, str(kinds[0])): claimed(port, HOST)}
+        first = {} if port is None else {(1, str(kinds[0])): claimed(port, host)}
         self._ports = {
-            node: {str(name): first.get((node, str(name))) or free_port(HOST) for name in names} for node in nodes
+            node: {str(name): first.get((node, str(name))) or free_port(host) for name in names} for node in nodes
         }
         self.brokers = [
             Broker(
@@ -232,7 +234,7 @@ class LocalCluster:
     def bootstrap(self, listener: str | None = None) -> str:
         """`host:port,…` of `listener`; it stays the same over restarts."""
         name = str(listener or self._config.listeners[0])
-        return ",".join(f"{HOST}:{broker.port(name)}" for broker in self.brokers)
+        return ",".join(f"{self._config.host}:{broker.port(name)}" for broker in self.brokers)
 
     def client_properties(
         self, user: str | None = None, listener: str | None = None, mechanism: str | None = None
