@@ -5,8 +5,8 @@ the other end in every case (exit, kill -9, out of memory). Then the watchdog ki
 directories. PR_SET_PDEATHSIG is no alternative: it fires when the *thread* that started the child ends, and clusters
 start in a thread pool.
 
-Lines on the pipe: `process PID START`, `forget PID`, `directory PATH`, `keep PATH`. START is the process's start time:
-a reused process id is never killed.
+Lines on the pipe: `process PID START`, `session PID START`, `forget PID`, `directory PATH`, `keep PATH`. START is the
+process's start time: a reused process id is never killed.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class Watchdog:
         """Kills `pid` when this process ends."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._tell(f"process {pid} {psutil.Process(pid).create_time()!r}")
+
+    def guard_session(self, pid: int) -> None:
+        """Kills every process of the session that `pid` leads when this process ends, also orphans."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._tell(f"session {pid} {psutil.Process(pid).create_time()!r}")
 
     def forget_process(self, pid: int) -> None:
         """`pid` has ended and was waited for."""
@@ -92,28 +97,57 @@ def _watch() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     processes: dict[int, float] = {}
+    sessions: dict[int, float] = {}
     directories: dict[str, None] = {}
     for line in sys.stdin:
         what, _, rest = line.rstrip("\n").partition(" ")
-        if what == "process":
+        if what in ("process", "session"):
             pid, _, started = rest.partition(" ")
-            processes[int(pid)] = float(started)
+            (processes if what == "process" else sessions)[int(pid)] = float(started)
         elif what == "forget":
             processes.pop(int(rest), None)
+            sessions.pop(int(rest), None)
         elif what == "directory":
             directories[rest] = None
         elif what == "keep":
             directories.pop(rest, None)
+    for leader in [each for each, created in sessions.items() if _is_another(each, created)]:
+        del sessions[leader]
+    # A process may fork while the others are killed.
+    while members := [pid for pid in psutil.pids() if _session_of(pid) in sessions and not _is_zombie(pid)]:
+        for pid in members:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
     for pid, created in processes.items():
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             if process.create_time() == created:
                 process.kill()
-    if processes:
+    if processes or sessions:
         # Otherwise a killed broker's last write may create a file again during rmtree.
         time.sleep(0.2)
     for path in directories:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_another(pid: int, created: float) -> bool:
+    # A session's number is not given to another process while it has members, even if its leader has ended.
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).create_time() != created
+    return False
+
+
+def _session_of(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.getsid(pid)
+    return None
+
+
+def _is_zombie(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 if __name__ == "__main__":
