@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import LogLevels
+from mirror_connect.spark_jobs.executor_errors import executor_line
 from mirror_connect.spark_jobs.executors import Executors
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
@@ -153,7 +154,8 @@ def state_of(query: Any) -> dict[str, str | None]:
     except Exception as error:  # noqa: BLE001 — the worker decides; without a JVM this process ends soon
         return {"state": "UNKNOWN", "error": _first_line(error)}
     try:
-        return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
+        why = str(query.exception() or "the query ended")
+        return {"state": "ENDED", "error": executor_line(why) or why}
     except Exception as error:  # noqa: BLE001 — it has ended anyway
         return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
 

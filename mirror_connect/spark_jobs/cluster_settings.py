@@ -15,6 +15,7 @@ from typing import Final
 
 from mirror_connect.connectors.spark_masters import Kind
 from mirror_connect.kafka_io.client.java_options import KAFKA_OPTS
+from mirror_connect.spark_jobs.executor_versions import VARIABLE, wanted_variable
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +122,7 @@ def cluster_settings(user: Mapping[str, str], kind: Kind) -> dict[str, str]:
         if (name.startswith(_OF_TASKS) or name == KAFKA_OPTS) and value:
             chosen.setdefault(f"{EXECUTOR_ENVIRONMENT}{name}", value)
     chosen |= {each.name: each.value for each in of_kind if each.fixed}
+    chosen[f"{EXECUTOR_ENVIRONMENT}{VARIABLE}"] = wanted_variable()
     return {name: value for name, value in chosen.items() if name not in _NOWHERE}
 
 

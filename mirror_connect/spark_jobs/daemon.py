@@ -11,11 +11,12 @@ import signal
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from mirror_connect.connectors.ended_process import ended_line
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.spark_jobs.executor_place import executor_place
+from mirror_connect.spark_jobs.executor_versions import ADVICE, OUR_LINE, VARIABLE, difference
 
 ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip")
 PRELOADED = (
@@ -72,14 +73,39 @@ def main() -> None:
     hide_memory()
     # Before it forks: the parent of a task's process is no JVM.
     executor_place()
-    import_installed_pyspark()
-    for module in PRELOADED:
-        importlib.import_module(module)
+    if VARIABLE in os.environ:
+        _check_executor()
+    else:
+        _import_all()
     gc.freeze()
     tell_of_killed_children()
     from pyspark.daemon import manager  # noqa: PLC0415 — only the daemon's process needs it
 
     manager()
+
+
+def _import_all() -> None:
+    import_installed_pyspark()
+    for module in PRELOADED:
+        importlib.import_module(module)
+
+
+def _check_executor() -> None:
+    """On a cluster: imports what the worker has here, or ends with a line that says what is missing."""
+    # Nobody else may connect to the sockets that are made in the executor's directory.
+    os.umask(0o077)
+    if (problem := difference(os.environ)) is not None:
+        _end(problem)
+    try:
+        _import_all()
+    except ImportError as error:
+        _end(f"can't import what tasks need: {' '.join(str(error).split())}. {ADVICE}")
+
+
+def _end(problem: str) -> NoReturn:
+    """Ends the daemon with a line that Spark passes on to the driver (executor_errors)."""
+    print(f"{OUR_LINE}{problem}", file=sys.stderr, flush=True)
+    sys.exit(1)
 
 
 if __name__ == "__main__":
