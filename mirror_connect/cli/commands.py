@@ -161,6 +161,21 @@ Without it everything works, and starts slower.
 Exit code: 0 it is there, 1 it can't be made, 2 wrong usage.""",
     ),
     Command(
+        "spark-archive",
+        "[--output FILE] [--with NAME]…",
+        "pack all that executors of a Spark cluster need",
+        "mirror_connect.spark_jobs.environment_archive:command",
+        """\
+Packs this Python with mirror-connect and what it needs into a file, in half a
+minute. Executors unpack it, so a cluster's hosts need no Python of their own:
+  spark.archives=/path/to/FILE#environment      in the worker's properties
+Pack on a machine like the executors': processor, and a Linux not newer.
+
+  --output FILE           where to (mirror-connect-environment.tar.gz)
+  --with NAME             one more distribution, as of filters of one's own
+Exit code: 0 it is made, 1 it can't be made, 2 wrong usage.""",
+    ),
+    Command(
         "completion",
         "|".join(SHELLS),
         "print a script that completes these commands",
