@@ -88,6 +88,7 @@ def _copying(
 ) -> list[dict[str, Any]]:
     durations = replace(
         durations,
+        warm_up=durations.transactions_warm_up,
         copy_java=durations.transactions_java,
         copy_product=durations.transactions_product,
         rounds=durations.transactions_rounds,

@@ -125,7 +125,8 @@ HOW: Final = {
     "Copying exactly once": (
         "As under Copying, with two workers of each side that run all the while: one with"
         " exactly.once.source.support=enabled, one without. In each turn a connector is given where its transactions end:"
-        f" `transaction.boundary`. {FULL.transactions_rounds} rounds count, forwards and backwards."
+        f" `transaction.boundary`. Each worker warms up for {FULL.transactions_warm_up:g} s, then each setting has a turn"
+        f" that does not count. {FULL.transactions_rounds} rounds count, forwards and backwards."
         f" {FULL.transactions_java:g} s of copying (MirrorMaker 2) or {FULL.transactions_product:g} s (mirror-connect) come"
         " together for each setting. What the target has acknowledged counts, committed or not; each transaction's marker"
         " counts as a record, which is less than one in a hundred. In brackets: the share of what the same side copies"

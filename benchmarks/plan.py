@@ -201,6 +201,7 @@ class Durations:
     # Of each kind, of each side.
     takeovers: int = 5
     # With and without exactly-once: each setting copies for so long in all rounds together.
+    transactions_warm_up: float = 15.0
     transactions_java: float = 32.0
     transactions_product: float = 20.0
     transactions_rounds: int = 4
@@ -243,6 +244,7 @@ QUICK: Final = Durations(
     many_connectors_after=3.0,
     failover_records=300,
     takeovers=1,
+    transactions_warm_up=4.0,
     transactions_java=6.0,
     transactions_product=6.0,
     transactions_rounds=2,
