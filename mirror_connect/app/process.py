@@ -7,6 +7,7 @@ It runs one worker (distributed.py), or one for each flow (dedicated/). Slots, p
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -132,6 +133,8 @@ class Process:
             await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
+                # What is there now stays. To look for garbage among it held up the loop for 50 ms each time.
+                gc.freeze()
                 await stopping
         finally:
             for each in (starting, stopping, forgetting):

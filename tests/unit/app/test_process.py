@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
 from collections.abc import Collection
@@ -101,6 +102,19 @@ async def test_spark_that_is_launched_is_followed_before_anything_else_starts(mo
 
     await process.run(start)
     assert not launched.application.owns(launched.application.pid or 0)
+
+
+async def test_what_is_there_after_the_start_is_no_garbage_to_look_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: told.append("frozen"))
+    process = Process({}, lambda _: None)
+
+    async def start() -> None:
+        told.append("started")
+        asyncio.get_running_loop().call_later(0.05, process.stop)
+
+    await process.run(start)
+    assert told == ["started", "frozen"]
 
 
 # --- the end ---
