@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -38,6 +39,8 @@ _IDLE_MS: Final = 500
 _BEHIND_A_MARKER_MS: Final = 100
 # Checked so often while it waits: a missing right to read ends the wait.
 _DENIED_CHECK_S: Final = 0.5
+# Records that come together are passed on for so long before the loop has its turn.
+_PIECE_S: Final = 0.001
 
 
 class TopicLog(Protocol):
@@ -118,6 +121,8 @@ class KafkaTopicLog:
         self._positions: dict[int, int] = {}
         self._moved = asyncio.Event()
         self._on_record: OnRecord = _ignore
+        # What the reader has brought and was not passed on yet: records, and the positions behind those before.
+        self._brought: deque[LogRecord | Mapping[int, int]] = deque()
 
     @property
     def name(self) -> str:
@@ -223,6 +228,7 @@ class KafkaTopicLog:
         """See TopicLog.stop."""
         self.relinquish()
         tail, self._tail, self._on_record = self._tail, None, _ignore
+        self._brought.clear()
         if tail is not None:
             await asyncio.to_thread(tail.stop)
 
@@ -240,16 +246,29 @@ class KafkaTopicLog:
                 await asyncio.sleep(_RETRY_PAUSE)
 
     def _receive(self, records: Sequence[LogRecord], positions: Mapping[int, int]) -> None:
+        waits = bool(self._brought)
+        self._brought.extend((*records, positions))
+        if not waits:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
         if self._tail is None:
-            return
-        for record in records:
-            try:
-                self._on_record(record)
-            except Exception:
-                # The other records of this delivery count, and the position must advance, or the worker would wait for ever.
-                log.exception(skipped_line(self, record, "reading it failed unexpectedly"))
-        self._positions.update(positions)
-        self._moved.set()
+            self._brought.clear()
+        until = time.perf_counter() + _PIECE_S
+        while self._brought:
+            each = self._brought.popleft()
+            if isinstance(each, LogRecord):
+                try:
+                    self._on_record(each)
+                except Exception:
+                    # The other records count, and the position must advance, or the worker would wait for ever.
+                    log.exception(skipped_line(self, each, "reading it failed unexpectedly"))
+            else:
+                self._positions.update(each)
+                self._moved.set()
+            if self._brought and time.perf_counter() > until:
+                asyncio.get_running_loop().call_soon(self._pass_on)
+                return
 
 
 def _ignore(_: LogRecord) -> None: ...

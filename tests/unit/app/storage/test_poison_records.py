@@ -253,6 +253,8 @@ async def test_a_record_that_a_store_trips_over_costs_no_other_of_its_delivery(
     log = KafkaTopicLog(LogClients({}, "c"), TopicPlan.for_configs("configs", 1, {}))
     log._tail, log._on_record = object(), trip  # type: ignore[assignment]
     log._receive([LogRecord(key, b"", 0, at, 0) for at, key in enumerate([b"one", b"bad", b"two"])], {0: 3})
+    while log._brought:
+        await asyncio.sleep(0)
     assert (read, log._positions) == ([b"one", b"two"], {0: 3})
     assert ["configs" in line and "partition 0, offset 1" in line for line in caplog.messages] == [True]
 

@@ -217,3 +217,37 @@ async def test_a_leader_writes_what_is_appended_and_gives_its_claim_up_at_the_en
     await log.stop()
     assert (leader.written, clients.written) == ([[(b"a", b"1")]], [([(b"b", b"1")], False)])
     assert not leader.claimed
+
+
+async def test_records_that_come_together_leave_the_loop_its_turns_and_their_order(
+    log: KafkaTopicLog, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[int | str] = []
+    monkeypatch.setattr(topic_log, "_PIECE_S", -1.0)  # each record takes too long
+    log._on_record = lambda each: passed.append(each.offset)
+    clients.ends = {0: 5, 1: 0}
+    reading = asyncio.create_task(log.read_to_end())
+    await asyncio.sleep(0)
+
+    async def others() -> None:
+        while len(passed) < 9:
+            passed.append("others")
+            await asyncio.sleep(0)
+
+    busy = asyncio.create_task(others())
+    tails[-1].deliver([record(0), record(1), record(2)], {0: 3})
+    tails[-1].deliver([record(3), record(4)], {0: 5})
+    await asyncio.wait_for(reading, 10)
+    await busy
+    assert [each for each in passed if each != "others"] == [0, 1, 2, 3, 4]
+    assert passed.index(4) - passed.index(0) > 4, passed
+
+
+async def test_what_was_brought_and_not_passed_on_ends_with_the_log(
+    log: KafkaTopicLog, read: list[LogRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_log, "_PIECE_S", -1.0)
+    log._receive([record(0), record(1)], {0: 2})
+    await log.stop()
+    await asyncio.sleep(0.01)
+    assert [each.offset for each in read] == [0]
