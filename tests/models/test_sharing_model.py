@@ -9,6 +9,7 @@ The last tests put faults back, or take a protection away, and show that such sc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -141,12 +142,14 @@ def confirmed_while_requests_may_land() -> AbstractContextManager[Any]:
 
 def no_move_is_known() -> AbstractContextManager[Any]:
     """A partition counts as its task's from the first commit on."""
-    since = PartitionOwners.since
+    taken_after = PartitionOwners.taken_after
 
-    def first(self: PartitionOwners, task: int, partition: TopicPartition) -> int | None:
-        return None if since(self, task, partition) is None else self.first
+    def first(
+        self: PartitionOwners, task: int, partitions: frozenset[TopicPartition], commit: float
+    ) -> tuple[frozenset[TopicPartition], int]:
+        return taken_after(self, task, partitions, commit if self.first > commit else math.inf)
 
-    return mock.patch.object(PartitionOwners, "since", first)
+    return mock.patch.object(PartitionOwners, "taken_after", first)
 
 
 def what_was_confirmed_is_not_told() -> AbstractContextManager[Any]:

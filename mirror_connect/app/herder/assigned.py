@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mirror_connect.app.storage.config_records import RawConfig
+from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.partitions import TopicPartition
@@ -29,17 +30,19 @@ class Assigned:
     portions: Sequence[tuple[int, Sequence[TopicPartition]]] = ()
 
     @classmethod
-    def by(cls, configs: Sequence[RawConfig]) -> Assigned:
-        """By the configs of a connector's tasks, in their order."""
+    def by(cls, configs: Sequence[RawConfig], owners: PartitionOwners | None = None) -> Assigned:
+        """By the configs of a connector's tasks, in their order. `owners`: their partitions, if they have been read."""
         partitions: dict[TopicPartition, int] = {}
         groups: dict[str, int] = {}
         for task, config in enumerate(configs):
-            partitions |= dict.fromkeys(stored_partitions(config.get(ASSIGNED_PARTITIONS) or ""), task)
+            text = config.get(ASSIGNED_PARTITIONS) or ""
+            known = owners is not None and owners.has_read(task, text)
+            partitions |= dict.fromkeys(owners.listed[task] if owners and known else stored_partitions(text), task)
             groups |= dict.fromkeys(_groups(config), task)
         topics: dict[str, list[TopicPartition]] = {}
         for partition in partitions:
             topics.setdefault(partition.topic, []).append(partition)
-        of_tasks: dict[int, list[TopicPartition]] = {}
+        of_tasks: dict[int, list[TopicPartition]] = {}  # one that two configs name is in one of them only
         for partition, task in partitions.items():
             of_tasks.setdefault(task, []).append(partition)
         portions = [
@@ -63,8 +66,8 @@ class AssignedByConnector:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Sequence[RawConfig], Assigned]] = {}
 
-    def of(self, connector: str, configs: Sequence[RawConfig]) -> Assigned:
-        """What these configs of a connector's tasks assign."""
+    def of(self, connector: str, configs: Sequence[RawConfig], owners: PartitionOwners | None = None) -> Assigned:
+        """What these configs of a connector's tasks assign. `owners`: see Assigned.by."""
         known = self._kept.get(connector)
         # The same objects: to compare ten thousand partitions takes as long as to read them.
         if (
@@ -73,7 +76,7 @@ class AssignedByConnector:
             and all(a is b for a, b in zip(known[0], configs, strict=True))
         ):
             return known[1]
-        found = Assigned.by(configs)
+        found = Assigned.by(configs, owners)
         self._kept[connector] = (tuple(configs), found)
         return found
 

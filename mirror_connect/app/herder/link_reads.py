@@ -170,7 +170,7 @@ class LinkReads:
         known = self.others.known()
         members: dict[tuple[str, str], list[Member]] = {}
         for name, config in sorted(snapshot.connectors.items()):
-            assigned = self._assigned.of(name, snapshot.tasks(name))
+            assigned = self._assigned.of(name, snapshot.tasks(name), snapshot.owners.get(name))
             members.setdefault(aliases_of(config), []).append(
                 self._member(self._connector(name, config), assigned, now)
             )

@@ -35,6 +35,7 @@ from mirror_connect.app.storage.config_view import (
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.supervisor.interfaces import STARTING, WantedTask
 from mirror_connect.connectors.log_format import ConnectorName
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.verified_records import VerifiedRecords
@@ -353,9 +354,14 @@ class Reconciler:
         wanted = {}
         for name in sorted({task.connector for task in self._assigned_tasks}):
             if snapshot.target_state(name) == TargetState.STARTED:
+                owners = snapshot.owners.get(name)
                 for number, config in enumerate(snapshot.tasks(name)):
                     if (task := TaskId(name, number)) in self._assigned_tasks:
-                        wanted[task] = WantedTask(set_values(config))
+                        text = config.get(ASSIGNED_PARTITIONS) or ""
+                        known = owners is not None and owners.has_read(number, text)
+                        wanted[task] = WantedTask(
+                            set_values(config), owners.given[number] if owners and known else None
+                        )
         return wanted
 
     def _settle(self, task: TaskId) -> None:

@@ -6,7 +6,7 @@ No I/O. The rules are those of Kafka's KafkaConfigBackingStore, so that Java wor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -15,7 +15,8 @@ from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import RawConfig, RestartRequest, SessionKey
 from mirror_connect.app.storage.json_text import shown
 from mirror_connect.app.storage.partition_owners import PartitionOwners, first_owners
-from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
+from mirror_connect.connectors.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ class ConfigView:
         self._task_counts: dict[str, int] = {}
         self._task_configs: dict[str, dict[int, RawConfig]] = {}
         self._uncommitted: dict[str, dict[int, RawConfig]] = {}
+        # The partitions in these. Read record by record: those of a whole connector would hold up the event loop.
+        self._read: dict[str, dict[int, Sequence[TopicPartition]]] = {}
         self._inconsistent: set[str] = set()
         self._generations: dict[str, int] = {}
         self._fencing_counts: dict[str, int] = {}
@@ -203,6 +206,11 @@ class ConfigView:
         if task is None or config is None:
             return _unreadable("task config", rest)
         self._uncommitted.setdefault(task[0], {})[task[1]] = MappingProxyType(config)
+        text, owners = config.get(ASSIGNED_PARTITIONS) or "", self._owners.get(task[0])
+        known = owners is not None and owners.has_read(task[1], text)
+        self._read.setdefault(task[0], {})[task[1]] = (
+            owners.listed[task[1]] if owners and known else stored_partitions(text)
+        )
         return None
 
     def _commit(self, connector: str, value: bytes | None) -> Change | Skipped | None:
@@ -228,7 +236,7 @@ class ConfigView:
             # Always emptied: records of a later set must never complete an incomplete one.
             buffered.clear()
         self._task_counts[connector] = tasks
-        self._note_owners(connector)
+        self._note_owners(connector, self._read.pop(connector, {}))
         self._pending_fencing.add(connector)
         return TasksUpdated(connector)
 
@@ -259,17 +267,24 @@ class ConfigView:
 
     def _forget(self, connector: str) -> None:
         # The fencing count stays: producers of the old tasks may still live when the name is used again.
-        for each in (self._connectors, self._task_counts, self._task_configs, self._uncommitted, self._applied):
+        for each in (
+            self._connectors,
+            self._task_counts,
+            self._task_configs,
+            self._uncommitted,
+            self._read,
+            self._applied,
+        ):
             each.pop(connector, None)
         self._owners[connector] = first_owners(self._offset)
 
-    def _note_owners(self, connector: str) -> None:
+    def _note_owners(self, connector: str, read: Mapping[int, Sequence[TopicPartition]]) -> None:
         tasks = range(0 if connector in self._inconsistent else self._task_counts[connector])
         configs = self._task_configs.get(connector, {})
         texts = [configs.get(task, {}).get(ASSIGNED_PARTITIONS) or "" for task in tasks]
         known = self._owners.get(connector)
         self._owners[connector] = (
-            first_owners(self._offset, texts) if known is None else known.following(self._offset, texts)
+            first_owners(self._offset, texts, read) if known is None else known.following(self._offset, texts, read)
         )
 
 

@@ -17,7 +17,6 @@ from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.other_workers import OtherWorker, OtherWorkers
 from mirror_connect.app.supervisor.partition_assignment import Landing
 from mirror_connect.app.supervisor.task_run import Partitions, TaskRun
-from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.wording import counted
 
@@ -60,19 +59,11 @@ class HandOver:
         confirmed = self.others.confirmed(task.connector)
         if not self.steady():
             confirmed = min(confirmed, self._offset)
-        held: set[TopicPartition] = set()
-        newest = -1
-        for partition in partitions:
-            since = owners.since(task.task, partition)
-            if since is None:
-                held.add(partition)
-            elif since > confirmed:
-                held.add(partition)
-                newest = max(newest, since)
+        held, newest = owners.taken_after(task.task, partitions, confirmed)
         if newest < 0:
-            return frozenset(held), None
+            return held, None
         why = self.others.why(task.connector, newest) or "the workers of the group are being assigned their tasks anew"
-        return frozenset(held), f"Waits for {counted(len(held), 'partition')}: {why}"
+        return held, f"Waits for {counted(len(held), 'partition')}: {why}"
 
     def elsewhere(self, connector: str) -> str:
         """The other workers that have not confirmed the newest commit, as text; empty if all have."""
@@ -87,7 +78,9 @@ class HandOver:
         """Finds out what is held and confirmed now."""
         held: dict[str, list[tuple[int, Partitions]]] = {}
         for run in runs:
-            held.setdefault(run.task.connector, []).append((run.task.task, run.owned | run.left))
+            held.setdefault(run.task.connector, []).append(
+                (run.task.task, run.owned | run.left if run.left else run.owned)
+            )
         for task, left in landing.left():
             held.setdefault(task.connector, []).append((task.task, left))
         confirmed = {}

@@ -108,14 +108,20 @@ def reassign(runs: Collection[TaskRun], landing: Landing, now: float, elsewhere:
         landing.take_over(run, now)
     active = [run for run in runs if not run.is_over]
     for run in active:
-        run.assign(run.assigned & run.wanted)
+        if not run.assigned <= run.wanted:
+            run.assign(run.assigned & run.wanted)
     for run in active:
-        taken = frozenset[TopicPartition]().union(*(other.owned for other in runs if other is not run))
-        landing_there = landing.withheld_from(run.task)
+        # What is wanted is mostly there: then nothing else of ten thousand partitions is looked at.
         missing = run.wanted - run.assigned
-        held, why = elsewhere(run.task, missing - taken - landing_there)
-        run.assign(run.assigned | (missing - taken - landing_there - held))
-        _note_withheld(run, missing & landing_there, why)
+        landing_there = missing & landing.withheld_from(run.task) if missing else missing
+        free = missing - landing_there
+        for other in runs if free else ():
+            if other is not run:
+                free -= other.owned
+        held, why = elsewhere(run.task, free)
+        if free := free - held:
+            run.assign(run.wanted if len(free) == len(missing) else run.assigned | free)
+        _note_withheld(run, landing_there, why)
 
 
 def _note_withheld(run: TaskRun, landing_there: Partitions, elsewhere: str | None) -> None:

@@ -111,7 +111,10 @@ class TaskRun:
     @property
     def owned(self) -> Partitions:
         """What the task may still be writing: assigned now, or taken away and not yet reported as committed."""
-        return frozenset() if self.phase is Phase.ENDED else frozenset().union(*self.versions.values())
+        if self.phase is Phase.ENDED:
+            return frozenset()
+        # Nearly always there is one version only, which needs no copy.
+        return self.assigned if len(self.versions) == 1 else frozenset().union(*self.versions.values())
 
     def owned_up_to(self, version: int) -> Partitions:
         """What it owns of the versions up to this one.

@@ -8,6 +8,7 @@ from typing import Final
 from mirror_connect.connectors.partitions import TopicPartition
 
 MAX_PARTITION: Final = 2**31 - 1
+_MOST_DIGITS: Final = len(str(MAX_PARTITION))
 SOURCE_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceTask"
 # The setting of a task config.
 ASSIGNED_PARTITIONS: Final = "task.assigned.partitions"
@@ -71,12 +72,15 @@ def parse_assigned_partitions(text: str) -> list[TopicPartition]:
 def stored_partitions(text: str) -> list[TopicPartition]:
     """The same for a task config from the config topic, where anyone may have written it. Wrong entries are left out."""
     found = []
+    topics: dict[str, str] = {}
+    only_ascii = text.isascii()
     for entry in text.split(","):
-        topic, hyphen, digits = entry.rpartition("-")
-        if topic and hyphen and digits.isascii() and digits.isdigit() and len(digits) <= len(str(MAX_PARTITION)):
-            partition = TopicPartition(topic, int(digits))
-            if partition.partition <= MAX_PARTITION:
-                found.append(partition)
+        topic, _, digits = entry.rpartition("-")
+        if topic and digits.isdigit() and len(digits) <= _MOST_DIGITS and (only_ascii or digits.isascii()):
+            number = int(digits)
+            if number <= MAX_PARTITION:
+                # One text for each topic: its hash is computed once, and it takes its room once.
+                found.append(TopicPartition(topics.setdefault(topic, topic), number))
     return found
 
 

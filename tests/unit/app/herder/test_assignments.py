@@ -144,3 +144,11 @@ async def test_the_end_of_a_worker_sets_only_what_it_ran_to_unassigned(group: Sh
     await group.told("a", "UNASSIGNED", "w1:1")
     await group.told(A1, "UNASSIGNED", "w1:1")
     assert group.told_by(A0) == ("RUNNING", "w0:1")
+
+
+async def test_partitions_are_not_read_again_whatever_changes(group: SharingWorkers) -> None:
+    await created(group)
+    first, second = group.workers[0].supervisor.wanted[A0], group.workers[1].supervisor.wanted[A1]
+    owners = group.leader.configs.snapshot().owners["a"]
+    assert first.partitions is owners.given[0]
+    assert second.partitions == owners.given[1]

@@ -7,9 +7,10 @@ import random
 import pytest
 
 from mirror_connect.app.storage import config_records as records
+from mirror_connect.app.storage import config_view, partition_owners
 from mirror_connect.app.storage.config_view import ConfigSnapshot, ConfigView
 from mirror_connect.app.storage.partition_owners import PartitionOwners, first_owners
-from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
 from mirror_connect.connectors.partitions import TopicPartition
 
 P = [TopicPartition("t", number) for number in range(6)]
@@ -71,9 +72,24 @@ def test_any_history_gives_what_its_commits_say(seed: int) -> None:
             ",".join(str(p) for p in P if owned.get(p) == task) for task in range(max(owned.values(), default=-1) + 1)
         ]
         owners = first_owners(0, texts) if owners is None else owners.following(number, texts)
+        known: dict[TopicPartition, int] = {}
         for partition, task in owned.items():
             others = [at for at, then in enumerate(history) if then.get(partition, task) != task]
-            assert owners.since(task, partition) == (others[-1] + 1 if others else 0)
+            known[partition] = others[-1] + 1 if others else 0
+            assert owners.since(task, partition) == known[partition]
+        commit = dice.randrange(number + 1)
+        for task in range(5):
+            asked = frozenset(dice.sample(P, 4))
+            later = {p for p in asked if owned.get(p) == task and known[p] > commit}
+            not_given = {p for p in asked if owned.get(p) != task}
+            newest = max((known[p] for p in later), default=-1)
+            assert owners.taken_after(task, asked, commit) == (later | not_given, newest)
+
+
+def test_partitions_that_have_been_read_already_are_taken_as_they_are() -> None:
+    owners = first_owners(1, ["t-1,t-0", "t-2"], {0: [P[1], P[0]], 1: [P[2]]}).following(2, ["t-0", "t-2"], {0: [P[0]]})
+    assert (owners.given, owners.listed) == ((frozenset({P[0]}), frozenset({P[2]})), ([P[0]], [P[2]]))
+    assert (owners.has_read(0, "t-0"), owners.has_read(0, "t-1,t-0"), owners.has_read(2, "")) == (True, False, False)
 
 
 # --- in the config topic ----------------------------------------------------------------------------------------------
@@ -99,6 +115,20 @@ def viewed(*commits: tuple[str, ...] | None) -> ConfigSnapshot:
 def test_commits_move_partitions() -> None:
     snapshot = viewed(("t-0", "t-1"), ("t-1", "t-0"))
     assert (snapshot.offset, snapshot.owners["a"].commit, snapshot.owners["a"].since(1, P[0])) == (20, 20, 20)
+
+
+def test_a_config_that_is_written_again_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(text: str) -> list[TopicPartition]:
+        read.append(text)
+        return stored_partitions(text)
+
+    monkeypatch.setattr(config_view, "stored_partitions", counted)
+    monkeypatch.setattr(partition_owners, "stored_partitions", counted)
+    owners = viewed(("t-0,t-3", "t-1"), ("t-0,t-3", "t-1,t-2"), ("t-0,t-3", "t-1,t-2")).owners["a"]
+    assert read == ["t-0,t-3", "t-1", "t-1,t-2"]
+    assert owners.listed == ([P[0], P[3]], [P[1], P[2]])
 
 
 def test_after_a_deletion_nobody_has_any() -> None:
