@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 from mirror_connect.app.config.inter_worker import DIGESTS
 from mirror_connect.app.errors import BadRequest, Forbidden, NoSessionKey
 from mirror_connect.app.storage.config_records import SessionKey
+from mirror_connect.connectors.clock import boot_clock
 
 # Connect's.
 SIGNATURE: Final = "X-Connect-Authorization"
@@ -74,13 +75,20 @@ def worker_signature(request: SignedRequest, sender: str, key: SessionKey, algor
 class WorkerSignatures:
     """Checks headers of our own, each of them once. `allowed`: the algorithms that this worker accepts.
 
-    What was signed before this process began is refused, as it does not remember what it accepted before.
+    What was signed before this process began is refused, as it does not remember what it accepted before. `boot` tells for
+    how long it has run: `clock` may be set to another time meanwhile.
     """
 
-    def __init__(self, allowed: Sequence[str], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        allowed: Sequence[str],
+        clock: Callable[[], float] = time.time,
+        boot: Callable[[], float] = boot_clock,
+    ) -> None:
         self._allowed = allowed
         self._clock = clock
-        self._begun = clock()
+        self._boot = boot
+        self._begun = boot()
         self._seen: set[str] = set()
         self._order: deque[tuple[float, str]] = deque()
 
@@ -110,12 +118,14 @@ class WorkerSignatures:
                 f"The internal request was signed {abs(now - signed_at):.0f} s {'ago' if signed_at < now else 'ahead'}: "
                 "set the clocks of both workers"
             )
-        while self._order and self._order[0][0] < now - 2 * CLOCKS_DIFFER_S:
+        # Not by when they came: a clock that is put back would make them valid once more.
+        while self._order and self._order[0][0] < now - CLOCKS_DIFFER_S:
             self._seen.discard(self._order.popleft()[1])
-        if nonce in self._seen or signed_at < self._begun - 1 or len(self._seen) >= _MOST_REMEMBERED:
+        begun = now - (self._boot() - self._begun)
+        if nonce in self._seen or signed_at < begun - 1 or len(self._seen) >= _MOST_REMEMBERED:
             raise Forbidden("Internal request was sent before; it must be signed again.")
         self._seen.add(nonce)
-        self._order.append((now, nonce))
+        self._order.append((signed_at, nonce))
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,11 +93,14 @@ TARGET = b"/connectors/a/tasks?forward=true"
 
 
 class Receiver:
-    """A worker with the key, at a time that tests set."""
+    """A worker with the key, at a time that tests set. `ahead`: by how much its clock was put forward since it began."""
 
     def __init__(self, *allowed: str) -> None:
         self.now = NOW
-        self.signatures = WorkerSignatures(allowed or ("HmacSHA256",), lambda: self.now)
+        self.ahead = 0.0
+        self.signatures = WorkerSignatures(
+            allowed or ("HmacSHA256",), lambda: self.now + self.ahead, lambda: self.now - NOW
+        )
 
     def check(self, header: str, method: str = "POST", target: bytes = TARGET, key: SessionKey | None = KEY) -> str:
         verified = self.signatures.check(header, method, ME, target, [] if key is None else [key])
@@ -144,6 +147,22 @@ def test_our_signature_tells_the_sender(sender: str) -> None:
 def test_our_signature_holds_for_one_request(header: str) -> None:
     with pytest.raises(Forbidden):
         Receiver().check(header)
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+def test_clocks_that_are_set_anew_refuse_nothing_that_is_signed_after_that(ahead: float) -> None:
+    receiver, before = Receiver(), header_of(at=NOW + 10)
+    receiver.now = NOW + 10
+    receiver.check(before)
+    receiver.ahead = ahead
+    receiver.now = NOW + 12
+    receiver.check(header_of(at=NOW + 12 + ahead))
+    with pytest.raises(Forbidden):  # it was signed before this worker began, whatever the clock showed then
+        receiver.check(header_of(at=NOW - 10 + ahead))
+    # When the clock shows the same time once more.
+    receiver.now = NOW + 10 - ahead
+    with pytest.raises(Forbidden):
+        receiver.check(before)
 
 
 def test_a_request_counts_once() -> None:
