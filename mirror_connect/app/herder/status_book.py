@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
 Subject = str | TaskId
-# What a worker may still write of something that another one runs by now. As in Connect, it must not hide a newer status.
+# What a worker may still write of something that another one runs by now. As in Connect, it must not hide a newer status: it
+# waits until it would have heard that another one has it.
 _YIELDING: Final = frozenset({State.UNASSIGNED, State.FAILED})
 
 
@@ -43,6 +44,8 @@ class StatusBook:
         self._term = 0
         # For the same reason, since when it has the status of a subject.
         self._since: dict[Subject, object] = {}
+        # Statuses that are written whatever generation the topic has.
+        self._insisting: set[Subject] = set()
         # Statuses of this worker that a record of another one has replaced.
         self._replaced: set[Subject] = set()
         self._writer: asyncio.Task[None] | None = None
@@ -164,6 +167,7 @@ class StatusBook:
         self._newest.clear()
         self._never_ran.clear()
         self._since.clear()
+        self._insisting.clear()
         self._term += 1
 
     def topic(self, connector: str, task: int, topic: str) -> None:
@@ -177,10 +181,22 @@ class StatusBook:
         since = self._since.setdefault(subject, object())
 
         async def write() -> None:
-            if self._since.get(subject) is since and not (state in _YIELDING and self._is_anothers(subject)):
+            if self._since.get(subject) is not since:
+                return
+            if state in _YIELDING and subject not in self._insisting and self._is_anothers(subject):
+                asyncio.get_running_loop().call_later(RETRY_S, self._insist, subject, since)
+            else:
+                self._insisting.discard(subject)
                 await self._put(subject, status)
 
         self._later(_what(subject), write)
+
+    def _insist(self, subject: Subject, since: object) -> None:
+        """Nobody has taken it from this worker meanwhile, so a generation that looks newer is of a group that was lost."""
+        newest = self._newest.get(subject)
+        if self._since.get(subject) is since and newest is not None:
+            self._insisting.add(subject)
+            self._queue(subject, *newest)
 
     def _is_anothers(self, subject: Subject) -> bool:
         stored = self._stored(subject)
