@@ -36,6 +36,7 @@ from mirror_connect.app.worker_connectors.task_fencing import TaskFencing
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import WORKER_USER
+from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import CONNECT, DEDICATED
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
@@ -93,6 +94,7 @@ class Worker:
             backing.transactional_id,
             program=program,
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
+            remote=not is_local(spark.master),
         )
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
         self._supervisor = Supervisor(spark, specs, self._membership.runs_for, flow=flow, metrics=metrics)

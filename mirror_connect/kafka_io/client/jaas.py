@@ -60,6 +60,17 @@ def parse_login(text: str) -> LoginModule:
     return module
 
 
+def login_text(module: LoginModule) -> str:
+    """The text of a module, which `parse_login` reads as this module."""
+    options = "".join(f" {name}={_quoted(value)}" for name, value in module.options.items())
+    return f"{module.class_name} {module.flag}{options};"
+
+
+def _quoted(value: str) -> str:
+    marks = {ord("\\"): "\\\\", ord('"'): '\\"', **{ord(character): f"\\{name}" for name, character in _NAMED.items()}}
+    return f'"{value.translate(marks)}"'
+
+
 def parse_sections(text: str) -> dict[str, list[LoginModule]]:
     """The sections of a login configuration file: `NAME { modules };` …. Raises JaasError."""
     tokens = _tokens(text)
