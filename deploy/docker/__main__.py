@@ -1,6 +1,7 @@
 """What a container starts: decides by its arguments and variables what runs, and becomes that. See docs/containers.md.
 
-Usage: `python -m deploy.docker [run|strimzi|strimzi-mm2|ARGUMENT …]`. Exit code 2: something is missing, said in one line.
+Usage: `python -m deploy.docker [run|strimzi|strimzi-mm2|executor|ARGUMENT …]`. Exit code 2: something is missing, said in
+one line.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Final, NoReturn
 from deploy.docker import strimzi
 from deploy.docker.conventions import BROKERS_TIMEOUT, Mistake, from_variables, properties_text, write_private
 from deploy.docker.health import leave_health_url
+from deploy.docker.spark_executor import EXECUTOR, executor_command
 from mirror_connect.app.config.listeners import own_address
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.environment import SCRATCH_BYTES
@@ -36,12 +38,16 @@ _RUN: Final = ("run", "start")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What the container becomes: a command, with variables over those that there are. `notes` are for the log."""
+    """What the container becomes: a command, with variables over those that there are. `notes` are for the log.
+
+    `in_scratch`: it begins in the scratch directory, and not in that of the image, where it may not write.
+    """
 
     command: list[str]
     variables: dict[str, str] = field(default_factory=dict, repr=False)
     notes: list[str] = field(default_factory=list)
     await_brokers: str = ""
+    in_scratch: bool = False
 
 
 def plan(arguments: Sequence[str], environment: Mapping[str, str], scratch: Path) -> Start:
@@ -50,6 +56,8 @@ def plan(arguments: Sequence[str], environment: Mapping[str, str], scratch: Path
     if first in ("strimzi", "strimzi-mm2"):
         pod = strimzi.prepare(environment, stores=first == "strimzi-mm2")
         return Start([_script("connect-distributed.sh"), str(pod.properties)], pod.variables, pod.notes)
+    if first == EXECUTOR:
+        return Start(executor_command(environment), in_scratch=True)
     if first in _RUN and len(arguments) <= 1:
         return _by_variables(environment, scratch)
     if first.endswith(".properties"):
@@ -141,6 +149,8 @@ def main() -> NoReturn:
         leave_health_url(scratch, start.command)
         if start.await_brokers and not wait_for_brokers(start.await_brokers, _patience_s(os.environ)):
             print(f"mirror-connect: no broker answers at {start.await_brokers} yet", file=sys.stderr)
+        if start.in_scratch:
+            os.chdir(scratch)
         sys.stderr.flush()
         os.execvpe(start.command[0], start.command, {**os.environ, "TMPDIR": str(scratch), **start.variables})
     except Mistake as error:
