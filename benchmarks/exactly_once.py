@@ -23,7 +23,7 @@ from benchmarks.sides import MM2, NONE, OURS, open_side
 from benchmarks.throughput import Copier, drop, line, prepare
 
 RATES: Final = (100, 1_000)
-_PROFILES: Final = ("1k", "100b")
+_PROFILES: Final = ("1k",)
 _ENABLED: Final = {"exactly.once.source.support": "enabled"}
 
 
@@ -153,7 +153,7 @@ def _latency(settings: Sequence[Setting], durations: Durations, console: Console
         for rate in RATES:
             rounds: dict[Setting, list[Round]] = {each: [] for each in settings}
             for each in settings:
-                warm_up(rig, topics[each], rate, durations.warm_up / 2)
+                warm_up(rig, topics[each], rate, durations.transactions_warm_up / 2)
             load = load_of(rate, durations)
             for number in range(durations.latency_rounds):
                 for each in settings if number % 2 == 0 else settings[::-1]:

@@ -134,7 +134,8 @@ HOW: Final = {
     ),
     "Latency exactly once": (
         "As under Latency, with the same workers, and a connector with a topic of its own for each setting. The consumer of"
-        " the target reads committed records, and without exactly-once uncommitted ones. For each rate"
+        " the target reads committed records, and without exactly-once uncommitted ones. For each rate each setting warms up"
+        f" for {FULL.transactions_warm_up / 2:g} s; then"
         f" {FULL.transactions_latency_rounds} rounds go in turns, of {FULL.warm_again / 2:g} s of warm-up and"
         f" {FULL.transactions_latency / FULL.transactions_latency_rounds:g} s that count. CPU is that of all of the worker's"
         " processes, in which connectors wait that have no turn. Milliseconds."
