@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 # Spark's forms of a local master. Slots are threads: with none, nothing would run.
 _LOCAL: Final = re.compile(r"local(\[\s*(\*|0*[1-9]\d*)\s*(,\s*0*[1-9]\d*\s*)?\])?")
@@ -86,6 +85,8 @@ def _problem_of_kubernetes(master: str) -> str | None:
 
 
 def _is_host_and_port(url: str, *, port_needed: bool, path_allowed: bool = False) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415 — a driver on this machine starts without it
+
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -8,10 +8,9 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mirror_connect.spark_jobs.cluster_settings import PYTHON
 from mirror_connect.spark_jobs.jvm import StartedJvm, gateway_of, start_jvm
 from mirror_connect.spark_jobs.jvm_log import quieten
-from mirror_connect.spark_jobs.spark_settings import settings, without_secrets
+from mirror_connect.spark_jobs.spark_settings import PYTHON, settings, without_secrets
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from mirror_connect.connectors.spark_masters import Kind, kind_of
-from mirror_connect.spark_jobs.cluster_settings import PYTHON, cluster_settings
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +24,8 @@ FIRST_WITH_CACHE: Final = 25
 QUIET: Final = "-Xlog:cds*=off"
 MAKES_ARCHIVE: Final = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 QUIET_CACHE: Final = f"{QUIET} -Xlog:aot*=off"
+# The Python of tasks.
+PYTHON: Final = "spark.pyspark.python"
 # A user's own spark.* properties override these, but not those in FIXED.
 DEFAULTS = {
     "spark.master": "local[64,4]",
@@ -92,6 +93,8 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
     if kind is Kind.LOCAL:
         merged = {**DEFAULTS, **user, **FIXED, **FIXED_IF_LOCAL, **_python_sockets(scratch)}
     else:
+        from mirror_connect.spark_jobs.cluster_settings import cluster_settings  # noqa: PLC0415 — not for most starts
+
         defaults = {name: value for name, value in DEFAULTS.items() if name not in OF_LOOPBACK}
         merged = {**defaults, **cluster_settings(user, kind), **FIXED}
     # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
