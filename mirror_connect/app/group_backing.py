@@ -31,6 +31,7 @@ class GroupBacking:
     def __init__(self, config: WorkerConfig, url: str, worker_id: str) -> None:
         self._config = config
         self._changed: Callable[[], None] = lambda: None
+        topics = (config.config_storage.name, config.offset_storage.name, config.status_storage.name)
         self.membership = Membership.of(
             config.own_client(),
             config.group_id,
@@ -42,6 +43,7 @@ class GroupBacking:
             exactly_once=config.exactly_once,
             rebalance_delay_ms=config.rebalance_delay_ms,
             worker_id=worker_id,
+            topics=topics,
             on_change=lambda _: self._changed(),
         )
         self._guard = TopicGuard(
@@ -52,6 +54,7 @@ class GroupBacking:
             session_s=config.session_timeout_ms / 1000,
             protocol_type=PROTOCOL_TYPE,
             protocol=PROTOCOL,
+            topics=topics,
         )
         full_s = config.session_timeout_ms / 1000 - MARGIN_SECONDS
         # Every member writes the statuses of what it runs. Configs, and offsets that REST alters, are the leader's.
@@ -92,6 +95,7 @@ class GroupBacking:
 
     async def join(self) -> None:
         """See Backing."""
+        await self._guard.refuse_other_topics()
         await self.membership.join()
 
     async def leave(self) -> None:

@@ -197,6 +197,23 @@ def test_a_worker_of_another_group_on_the_same_topics_is_refused(workers: list[P
 
 
 @pytest.mark.long
+def test_a_worker_of_the_group_with_other_topics_is_refused(workers: list[Product]) -> None:
+    """As the leader it would take everything from the others."""
+    workers[0].wait_running("one")
+    properties = {**workers[0].properties, "config.storage.topic": "other-configs"}
+    del properties["rest.advertised.listener"]
+    other = Product(workers[0].cluster, group="any-worker", properties=properties)
+    other.properties["listeners"] = f"http://127.0.0.1:{other.port}"
+    with contextlib.closing(other):
+        other.launch()
+        assert other.wait_ended(120) == 4, other.log_tail()
+        assert re.search(
+            r"Worker \S+ of group\.id any-worker has the storage topics any-worker-configs, ", other.log_text()
+        )
+    workers[0].wait_running("one")
+
+
+@pytest.mark.long
 def test_a_java_worker_of_another_group_on_the_same_topics_is_seen(target_cluster: LocalCluster) -> None:
     group = "shared-by-java"
     with ConnectWorker(target_cluster, {"heartbeat.interval.ms": "500"}, group=group, heap="512m") as java:

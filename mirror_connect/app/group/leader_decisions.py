@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.app.group.decisions import Joined, decide, last_state
-from mirror_connect.app.group.messages import NO_OFFSET, GroupState, assignments_to_bytes, metadata_from_bytes
+from mirror_connect.app.group.messages import NO_OFFSET, GroupState, Metadata, assignments_to_bytes, metadata_from_bytes
 from mirror_connect.app.herder.interfaces import WantedWork
 from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
 
@@ -43,11 +44,13 @@ class LeaderDecisions:
         self._delay_s = delay_s
         self._clock = clock
         self._behind_since: float | None = None
+        self._told_addresses: set[str] = set()
 
     async def assignments(self, joined: JoinGroupResponse, known: GroupState) -> dict[str, bytes]:
         """The assignment of each member. `known`: what this worker last heard of the group."""
         now = self._clock()
         members = {name: metadata_from_bytes(value, now) for name, value in joined.members.items()}
+        self._note_shared_addresses(members)
         group = Joined(joined.generation, joined.member_id, members)
         before = last_state(known, group)
         wanted = await self._read_up(max(before.offset, *(each.offset for each in members.values())))
@@ -75,6 +78,17 @@ class LeaderDecisions:
             await asyncio.sleep(POLL_SECONDS)
         self._behind_since = None
         return wanted if wanted.offset > NO_OFFSET else None
+
+    def _note_shared_addresses(self, members: Mapping[str, Metadata]) -> None:
+        """A worker that was killed is no member any more when the one that was started in its place has joined."""
+        shared = {url for url, count in Counter(each.url for each in members.values()).items() if url and count > 1}
+        for url in sorted(shared - self._told_addresses):
+            log.error(
+                "Several workers of the group have the address %s: requests between workers reach only one of them. Set "
+                "rest.advertised.host.name and rest.advertised.port at each of them",
+                url,
+            )
+        self._told_addresses = shared
 
     def _note_lag(self, now: float, own: int, offset: int) -> None:
         if self._behind_since is None:

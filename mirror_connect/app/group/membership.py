@@ -96,7 +96,7 @@ class Membership:
     `on_change` is called on the loop with each new assignment: leadership gained or lost, another leader, a new generation,
     the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL, empty if it has none.
     `rebalance_delay_ms`: as the leader, for how long what a lost worker ran waits for it. `exactly_once`: what this worker
-    does about exactly-once copying, for the others.
+    does about exactly-once copying, `topics`: its config, offset and status topic, for the others.
     """
 
     def __init__(
@@ -111,6 +111,7 @@ class Membership:
         rebalance_delay_ms: int = 0,
         worker_id: str = "",
         exactly_once: str = "",
+        topics: tuple[str, ...] = (),
         on_change: Callable[[GroupAssignment], None] | None = None,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
@@ -118,6 +119,7 @@ class Membership:
         self._url = url
         self._worker_id = worker_id or url
         self._exactly_once = exactly_once
+        self._topics = topics
         self._group_id = group_id
         self._session = session_timeout_ms / 1000
         self._interval = min(heartbeat_interval_ms / 1000, MOST_INTERVAL_SECONDS)
@@ -157,6 +159,7 @@ class Membership:
         rebalance_delay_ms: int = 0,
         worker_id: str = "",
         exactly_once: str = "",
+        topics: tuple[str, ...] = (),
         on_change: Callable[[GroupAssignment], None] | None = None,
     ) -> Membership:
         """A membership over real connections; `client` are Java client properties."""
@@ -171,6 +174,7 @@ class Membership:
             rebalance_delay_ms=rebalance_delay_ms,
             worker_id=worker_id,
             exactly_once=exactly_once,
+            topics=topics,
             on_change=on_change,
         )
 
@@ -402,6 +406,7 @@ class Membership:
             confirmed=claims[1],
             seen=self._state,
             exactly_once=self._exactly_once,
+            topics=self._topics,
         )
         return metadata_to_bytes(metadata, now)
 

@@ -83,7 +83,10 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a member says when it joins. `seen`: the last group state that it has."""
+    """What a member says when it joins. `seen`: the last group state that it has.
+
+    `topics`: the config, offset and status topic; none if it did not say.
+    """
 
     url: str
     worker_id: str = ""
@@ -93,6 +96,7 @@ class Metadata:
     confirmed: Mapping[str, int] = field(default_factory=dict)
     seen: GroupState = field(default_factory=GroupState)
     exactly_once: str = ""
+    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def metadata_to_bytes(metadata: Metadata, now: float) -> bytes:
             **_share_to_json(metadata.claims),
             "confirmed": dict(metadata.confirmed),
             "seen": _state_to_json(metadata.seen, now),
+            "topics": list(metadata.topics),
             "exactly_once": metadata.exactly_once,
         },
     )
@@ -138,6 +143,7 @@ def metadata_from_bytes(value: bytes, now: float) -> Metadata:
             _offsets(fields["confirmed"]),
             _state_from_json(fields["seen"], now),
             str(fields.get("exactly_once", "")),
+            topics=tuple(map(str, fields.get("topics") or ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return Metadata("", version=1)

@@ -1,13 +1,18 @@
-"""Keeps a worker from starting, or tells it while it runs, if another group uses its topics (foreign_groups.py)."""
+"""Keeps a worker from starting beside workers that it must not run with, or tells of them while it runs.
+
+These are workers of another group on its topics (foreign_groups.py), and workers of its own group with other topics: one of
+these does not find in its config topic what it is assigned, and as the leader it takes everything from the others.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from mirror_connect.app.group.foreign_groups import members_of, shared_connector
+from mirror_connect.app.group.messages import metadata_from_bytes
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.connectors.log_format import ConnectorName
@@ -26,7 +31,10 @@ _SESSION_END_S: Final = 3.0
 
 
 class TopicGuard:
-    """See the module. `properties`: of the worker's own client; `protocol_type`, `protocol`: of its group."""
+    """See the module. `properties`: of the worker's own client; `protocol_type`, `protocol`: of its group.
+
+    `topics`: the worker's config, offset and status topic.
+    """
 
     def __init__(
         self,
@@ -38,6 +46,7 @@ class TopicGuard:
         session_s: float,
         protocol_type: str,
         protocol: str,
+        topics: tuple[str, ...],
     ) -> None:
         self._properties = properties
         self._client_id = client_id
@@ -46,13 +55,24 @@ class TopicGuard:
         self._patience_s = session_s + _SESSION_END_S
         self._protocol_type = protocol_type
         self._protocol = protocol
+        self._topics = topics
 
     async def refuse(self, statuses: StatusStore) -> None:
         """GroupRefusedError if another group uses the topics. Members that were killed are waited for, as when joining."""
+        await self._refuse(lambda: self._look(statuses))
+
+    async def refuse_other_topics(self) -> None:
+        """GroupRefusedError if a member of the group has other topics. Call it before this worker joins.
+
+        While the group rebalances its members can't be seen. Then the leader tells of it later (`watch`).
+        """
+        await self._refuse(lambda: self._ask(self._with_other_topics))
+
+    async def _refuse(self, look: Callable[[], Awaitable[str | None]]) -> None:
         now = asyncio.get_running_loop().time
         until = now() + self._patience_s
         told = False
-        while (line := await self._look(statuses)) is not None:
+        while (line := await look()) is not None:
             if now() >= until:
                 raise GroupRefusedError(f"{line} (this worker waited {self._patience_s:g} s: it is alive)")
             if not told:
@@ -61,12 +81,12 @@ class TopicGuard:
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def watch(self, statuses: StatusStore, leads: Callable[[], bool]) -> None:
-        """Without end: the leader tells of another group that has begun to use the topics. Nothing is stopped for it."""
+        """Without end: the leader tells of such workers that came later. Nothing is stopped for it."""
         told: str | None = None
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
             try:
-                line = await self._look(statuses) if leads() else None
+                line = (await self._look(statuses) or await self._ask(self._with_other_topics)) if leads() else None
             except Exception:
                 log.exception("A bug while looking for other groups on the worker's topics; trying again")
                 continue
@@ -76,15 +96,35 @@ class TopicGuard:
 
     async def _look(self, statuses: StatusStore) -> str | None:
         """A line about another group on the topics; None if there is none, or it can't be seen."""
+        return await self._ask(lambda groups: self._found(groups, statuses))
+
+    async def _ask(self, find: Callable[[ConsumerGroups], Awaitable[str | None]]) -> str | None:
         cluster = Cluster(self._properties, self._client_id, "admin")
         try:
             async with asyncio.timeout(LOOK_S):
-                return await self._found(ConsumerGroups(cluster, WORKER_USER), statuses)
+                return await find(ConsumerGroups(cluster, WORKER_USER))
         except (TimeoutError, ClusterUnreachable, NotAuthorized) as error:
-            log.debug("Other groups on the worker's topics can't be looked for: %s", error or "no answer in time")
+            log.debug(
+                "Other workers on the topics, or in the group, can't be looked for: %s", error or "no answer in time"
+            )
             return None
         finally:
             await cluster.close()
+
+    async def _with_other_topics(self, groups: ConsumerGroups) -> str | None:
+        described = await groups.described(self._group_id)
+        if isinstance(described, str) or described.protocol != self._protocol:
+            return None
+        for entry in described.members:
+            member = metadata_from_bytes(entry.metadata, 0.0)
+            # Its own, before it was killed and got other topics, ends with its session.
+            if member.topics and member.topics != self._topics:
+                return (
+                    f"Worker {member.worker_id} of group.id {self._group_id} has the storage topics "
+                    f"{', '.join(member.topics)}, and this worker has {', '.join(self._topics)}: workers of a group "
+                    "share one config, offset and status topic. Give this worker the same topics, or another group.id"
+                )
+        return None
 
     async def _found(self, groups: ConsumerGroups, statuses: StatusStore) -> str | None:
         for group, listed in sorted((await groups.listed()).items()):

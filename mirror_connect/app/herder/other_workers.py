@@ -17,7 +17,13 @@ class GroupNews(NamedTuple):
 
 def group_news(assignment: GroupAssignment, worker_id: str, now: float) -> GroupNews:
     """`now`: by the clock of LostMember.lost_at."""
-    own = next((each for each in assignment.workers if _is_own(each, assignment, worker_id)), None)
+    # Two workers may name the same address by mistake, but no task is assigned twice. If this one has none, it is the one
+    # that has least.
+    own = min(
+        (each for each in assignment.workers if _is_own(each, assignment, worker_id)),
+        key=lambda each: len(each.tasks) + len(each.connectors),
+        default=None,
+    )
     others = [
         OtherWorker(each.worker_id, _confirmed(each, assignment.config_offset))
         for each in assignment.workers
@@ -28,7 +34,6 @@ def group_news(assignment: GroupAssignment, worker_id: str, now: float) -> Group
 
 
 def _is_own(member: GroupMember, assignment: GroupAssignment, worker_id: str) -> bool:
-    # Two workers may name the same address by mistake, but no task is assigned twice.
     assigned = member.tasks >= assignment.tasks and member.connectors >= assignment.connectors
     return member.worker_id == worker_id and assigned
 

@@ -31,6 +31,7 @@ class Rig:
     now: float = 1000.0
     tick_s: float = 0.0
     connectors: Mapping[str, int] = field(default_factory=lambda: {"x": 2})
+    other: str = "http://b:1"
     joins_at: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -44,7 +45,7 @@ class Rig:
     async def decide(self, read_elsewhere: int = 0) -> dict[str, Assignment]:
         members = {
             LEADER: metadata_to_bytes(Metadata("http://a:1", "a:1", offset=self.offset), self.now),
-            OTHER: metadata_to_bytes(Metadata("http://b:1", "b:1", offset=read_elsewhere), self.now),
+            OTHER: metadata_to_bytes(Metadata(self.other, "b:1", offset=read_elsewhere), self.now),
         }
         joined = JoinGroupResponse(0, 0, 7, "mirror-connect", LEADER, LEADER, members)
         answers = await self.decisions.assignments(joined, GroupState())
@@ -88,3 +89,14 @@ async def test_many_tasks_are_decided_on_in_a_thread_with_the_same_result(monkey
     few = await Rig(connectors={"x": 5}).decide()
     monkeypatch.setattr(leader_decisions, "MANY", 4)
     assert await Rig(connectors={"x": 5}).decide() == few
+
+
+async def test_workers_that_have_one_address_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    await rig.decide()
+    assert caplog.messages == []
+    rig.other = "http://a:1"
+    for _ in range(3):
+        await rig.decide()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "http://a:1" in caplog.messages[0]

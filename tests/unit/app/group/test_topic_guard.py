@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from mirror_connect.app.group import topic_guard
+from mirror_connect.app.group.messages import Metadata, metadata_to_bytes
 from mirror_connect.app.group.topic_guard import TopicGuard
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError
@@ -18,6 +19,16 @@ from tests.unit.app.group.test_foreign_groups import assignment, metadata
 
 STATUS = b'{"state":"RUNNING","trace":null,"worker_id":"a:8083","generation":1,"version":"4.3.1"}'
 WORKERS = ListedGroup(GroupKind.OTHER, True, "connect")
+
+
+def group_of(*members: Metadata) -> DescribeGroupsResponse:
+    """The worker's own group."""
+    entries = [MemberEntry("/a", metadata_to_bytes(each, 0.0), b"") for each in members]
+    return DescribeGroupsResponse(0, "Stable", "mirror-connect", entries)
+
+
+def member(*topics: str) -> Metadata:
+    return Metadata("http://other:8083", "other:8083", topics=topics)
 
 
 class Groups:
@@ -34,6 +45,7 @@ class Groups:
         self.asked: list[str] = []
         self.failure: Exception | None = None
         self.looks = 0
+        self.mine = group_of()
 
     async def listed(self) -> dict[str, ListedGroup]:
         self.looks += 1
@@ -43,10 +55,12 @@ class Groups:
 
     async def described(self, group: str) -> DescribeGroupsResponse | str:
         self.asked.append(group)
+        if group == "mine":
+            return self.mine
         if group == "hidden":
             return "not authorized to describe group hidden"
-        member = MemberEntry("/a", metadata("http://a:8083/"), assignment({"c": [-1, 0]}))
-        return DescribeGroupsResponse(0, "Stable", "sessioned", [member])
+        entry = MemberEntry("/a", metadata("http://a:8083/"), assignment({"c": [-1, 0]}))
+        return DescribeGroupsResponse(0, "Stable", "sessioned", [entry])
 
 
 @pytest.fixture
@@ -78,6 +92,7 @@ def guard(session_s: float = 0.05) -> TopicGuard:
         session_s=session_s,
         protocol_type="connect",
         protocol="mirror-connect",
+        topics=("configs", "offsets", "statuses"),
     )
 
 
@@ -88,6 +103,42 @@ async def test_a_start_beside_another_group_is_refused_with_its_worker(groups: G
         await guard().refuse(statuses)
     assert set(groups.asked) <= {"theirs", "hidden"}
     assert groups.looks > 1
+
+
+@pytest.mark.parametrize("topics", [("configs", "offsets", "statuses"), ()], ids=["the_same", "it_does_not_say"])
+async def test_a_worker_joins_others_with_its_topics(groups: Groups, topics: tuple[str, ...]) -> None:
+    groups.mine = group_of(member(*topics), member(*topics))
+    await guard().refuse_other_topics()
+
+
+async def test_a_worker_with_other_topics_than_its_group_does_not_join(groups: Groups) -> None:
+    groups.mine = group_of(member("configs", "offsets", "statuses"), member("configs-2", "offsets", "statuses"))
+    with pytest.raises(
+        GroupRefusedError,
+        match=r"Worker other:8083 of group\.id mine has the storage topics configs-2, offsets, statuses, "
+        r"and this worker has configs, offsets, statuses",
+    ):
+        await guard().refuse_other_topics()
+
+
+async def test_one_that_was_killed_with_other_topics_is_waited_for(groups: Groups) -> None:
+    groups.mine = group_of(member("configs-2", "offsets", "statuses"))
+    refused = asyncio.create_task(guard(session_s=20).refuse_other_topics())
+    await asyncio.sleep(0.05)
+    groups.mine = group_of()
+    await refused
+
+
+async def test_the_leader_tells_of_a_member_with_other_topics(
+    groups: Groups, statuses: StatusStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    del groups.all["theirs"]
+    groups.mine = group_of(member("configs-2", "offsets", "statuses"))
+    watching = asyncio.create_task(guard().watch(statuses, lambda: True))
+    while groups.looks < 3:
+        await asyncio.sleep(0.01)
+    watching.cancel()
+    assert len([each for each in caplog.messages if "has the storage topics configs-2" in each]) == 1
 
 
 async def test_a_worker_that_was_killed_is_waited_for(groups: Groups, statuses: StatusStore) -> None:

@@ -30,3 +30,10 @@ def test_who_names_the_same_address_by_mistake_is_another_worker() -> None:
     twin = GroupMember("http://a", "a:1", frozenset(), frozenset({C1}))
     assignment = GroupAssignment(3, tasks=frozenset({C0}), workers=(twin, own), config_offset=20)
     assert group_news(assignment, "a:1", 0.0).others == (OtherWorker("a:1", {"c": 20}),)
+
+
+def test_of_two_with_one_address_the_one_with_nothing_is_this_one() -> None:
+    own, twin = GroupMember("http://a", "a:1"), GroupMember("http://a", "a:1", frozenset({"c"}), frozenset({C0, C1}))
+    for workers in ((own, twin), (twin, own)):
+        news = group_news(GroupAssignment(3, workers=workers, config_offset=20), "a:1", 0.0)
+        assert news == ((OtherWorker("a:1", {"c": 20}),), {})
