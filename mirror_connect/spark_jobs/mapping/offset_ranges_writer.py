@@ -134,14 +134,15 @@ class OffsetRangesWriter:
         await self._until_known(deadline, last=last)
         self._collect()
         while self._writing is not None or self._waiting:
-            if self._writing is None:
-                self._writing = asyncio.create_task(self._write_waiting())
-            await asyncio.wait({self._writing}, timeout=max(0.0, deadline - time.monotonic()))
-            if not self._writing.done():
+            # With transactions a commit may wait here while the next one begins.
+            writing = self._writing = self._writing or asyncio.create_task(self._write_waiting())
+            await asyncio.wait({writing}, timeout=max(0.0, deadline - time.monotonic()))
+            if not writing.done():
                 self._is_late()
                 return False
-            self._writing.result()
-            self._writing = None
+            writing.result()
+            if self._writing is writing:
+                self._writing = None
             if self._off:
                 return False
             if self._late:

@@ -288,3 +288,24 @@ async def test_the_writers_get_of_many_batches_what_they_would_get_of_each_one(
     assert ranges[0].recorder is not None
     assert ranges[1].recorder is not None
     assert ranges[0].recorder.changed() == ranges[1].recorder.changed()
+
+
+async def test_two_commits_may_wait_for_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With transactions the last commit of an epoch comes while the ranges of the one before are being written."""
+    ranges, durable, writes = Parts(0).ranges, asyncio.Event(), 0
+
+    async def write_waiting(self: OffsetRangesWriter) -> None:
+        nonlocal writes
+        writes += 1
+        await durable.wait()
+        self._waiting.clear()
+
+    monkeypatch.setattr(OffsetRangesWriter, "_write_waiting", write_waiting)
+    monkeypatch.setattr(OffsetRangesWriter, "_collect", lambda _self: None)
+    ranges._unknown.clear()
+    ranges._waiting[b"key"] = b"value"
+    both = [asyncio.create_task(ranges.write(10.0)), asyncio.create_task(ranges.write(10.0, last=True))]
+    await asyncio.sleep(0.01)
+    durable.set()
+    assert await asyncio.gather(*both) == [True, True]
+    assert writes == 1
