@@ -59,5 +59,5 @@ def _ended_late(step: asyncio.Future[object]) -> None:
 
 
 def left(until: float) -> float:
-    """Seconds until a time of the running loop, and never less than LEAST_PATIENCE_S."""
-    return max(LEAST_PATIENCE_S, until - asyncio.get_running_loop().time())
+    """Seconds until a time of the running loop, or until `ending_by` if that is sooner, and at least LEAST_PATIENCE_S."""
+    return max(LEAST_PATIENCE_S, min(until, _deadline.get()) - asyncio.get_running_loop().time())

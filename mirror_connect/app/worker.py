@@ -222,7 +222,8 @@ class Worker:
         """Writes the last statuses, then leaves the group: the next leader finds all that was written."""
         self._until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S
         await within(self.herder.stop(STATUS_PATIENCE_S), "writing the last statuses", keeping_s=LEAST_PATIENCE_S)
-        await within(self._backing.leave(), "leaving the group", left(self._until))
+        patience = left(self._until)
+        await within(self._backing.leave(patience - LEAST_PATIENCE_S), "leaving the group", patience)
 
     async def close(self) -> None:
         """Closes the topics; `leave` comes before."""

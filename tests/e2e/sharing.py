@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -251,6 +252,13 @@ def leads(worker: Product) -> bool:
     """Whether the last that its log says of the leadership is that it leads."""
     lines = [line for line in worker.log_text().splitlines() if "leads its group" in line or "no longer leads" in line]
     return bool(lines) and "leads its group" in lines[-1]
+
+
+def tasks_and_spark(log: str) -> list[int | str]:
+    """What a start has said in this order: how many tasks the worker runs, and that Spark is "ready"."""
+    start = log[log.rindex("Spark is starting") :]
+    lines = re.findall(r"Spark is (ready)|runs \d+ connectors? and (\d+) tasks?", start)
+    return [ready or int(tasks) for ready, tasks in lines]
 
 
 class Hammer:

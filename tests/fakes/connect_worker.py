@@ -39,6 +39,7 @@ from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.other_workers import OtherWorker
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.task_protocol import TaskId
@@ -200,6 +201,10 @@ class FakeSupervisor:
 
     def confirmed(self) -> Mapping[str, int]:
         return {}
+
+    @property
+    def readiness(self) -> Readiness:
+        return Readiness.READY
 
     def holds_elsewhere(self, connector: str) -> str:
         return self.elsewhere.get(connector, "")

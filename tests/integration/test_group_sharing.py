@@ -13,6 +13,7 @@ import pytest
 from deploy.local import LocalCluster
 from mirror_connect.app.group.membership import PROTOCOL, PROTOCOL_TYPE, Membership
 from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, WantedWork
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.group_membership import GroupClient, GroupSettings
 from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
@@ -53,6 +54,7 @@ class Worker:
         self.wishes = dict(WANTED)
         self.runs: frozenset[str | TaskId] = frozenset()
         self.places: list[GroupAssignment] = []
+        self.readiness = Readiness.READY
         self.membership = Membership(
             self.client,
             f"http://{name}:1",
@@ -73,6 +75,7 @@ class Worker:
         return Claims(
             frozenset(each for each in self.runs if isinstance(each, str)),
             frozenset(each for each in self.runs if isinstance(each, TaskId)),
+            readiness=self.readiness,
         )
 
     def _changed(self, place: GroupAssignment) -> None:
@@ -133,6 +136,53 @@ async def test_a_worker_that_comes_or_goes_gets_or_gives_its_share_within_two_se
         )
         assert came < 2.0
         assert went < 2.0
+
+
+@pytest.mark.parametrize("who", ["leader", "member"])
+async def test_whoever_ends_cleanly_is_nobody_to_wait_for_and_the_others_have_its_share_at_once(
+    one_broker: LocalCluster, who: str
+) -> None:
+    async with workers(one_broker, 3) as three:
+        await until_shared(three)
+        ends = next(each for each in three if each.membership.is_leader == (who == "leader"))
+        others = [each for each in three if each is not ends]
+        # As Worker.leave: what ran here has ended by then.
+        ends.runs = frozenset()
+        begun = time.monotonic()
+        await ends.membership.leave()
+        left = time.monotonic() - begun
+        took = left + await until_shared(others)
+        print(f"measured: a {who} has left after {left:.2f} s, and the others have its share after {took:.2f} s")
+        # Until the broker has heard of the end, too.
+        last = ends.membership.generation
+        await state_reached(
+            lambda: all(each.membership.generation > last for each in others), "the group going on without it", 10
+        )
+        assert shared(others)
+        assert [place.lost for each in others for place in each.places if place.lost] == []
+        assert took < 2.0
+
+
+async def test_a_worker_that_comes_gets_tasks_when_its_spark_is_there(one_broker: LocalCluster) -> None:
+    async with workers(one_broker, 2) as two:
+        await until_shared(two)
+        first = {each: each.claims().tasks for each in two}
+        third = Worker(one_broker, two[0].membership._group_id, "z")
+        third.readiness = Readiness.STARTING
+        try:
+            await third.membership.join()
+            await state_reached(
+                lambda: all(len(each.membership.assignment.workers) == 3 for each in two), "three members", 10
+            )
+            await state_reached(lambda: not two[0].membership._moving and two[0].membership.steady, "nothing moves", 10)
+            assert {each: each.claims().tasks for each in two} == first
+            third.readiness = Readiness.READY
+            third.membership.rejoin()
+            await until_shared([*two, third])
+            given = [place.tasks for place in third.places]
+            assert given[0] == frozenset()
+        finally:
+            await third.membership.leave()
 
 
 async def test_a_stopped_member_does_not_cost_the_others_their_lease(one_broker: LocalCluster) -> None:

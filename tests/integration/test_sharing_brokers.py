@@ -67,7 +67,7 @@ class Sharer:
         await self.herder.stop_connectors()
         self.supervisor.want({})
         await self.herder.stop(2.0)
-        await self.backing.leave()
+        await self.backing.leave(1.0)
         await self.close()
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import NO_GENERATION, OUTSIDE, Claims, GroupAssignment, WantedWork
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -81,6 +82,7 @@ class Member:
         self.places: list[GroupAssignment] = []
         # How long its runs take to end.
         self.slow_s = 0.2
+        self.readiness = Readiness.READY
         self.leaving = False
         self.shares = shares
         self.membership = Membership(
@@ -106,7 +108,12 @@ class Member:
         return Claims(
             frozenset(each for each in self.runs if isinstance(each, str)),
             frozenset(each for each in self.runs if isinstance(each, TaskId)),
+            readiness=self.readiness,
         )
+
+    def spark(self, readiness: Readiness) -> None:
+        self.readiness = readiness
+        self.membership.rejoin()
 
     # --- what a worker does -----------------------------------------------------------------------------------------
 
@@ -210,7 +217,7 @@ class GroupLife:
     def leave(self, member: Member) -> None:
         if member.leaving:
             return
-        self.quiet_at = max(self.quiet_at, self.world.now + member.slow_s + 3.0)
+        self.quiet_at = max(self.quiet_at, self.world.now + member.slow_s + 4.0)
         task = member.process.start(member.leave())
 
         def look() -> None:
@@ -254,6 +261,8 @@ class GroupLife:
     def come_to_rest(self) -> None:
         """When the trouble is over, everything runs once, evenly spread, and nothing changes any more."""
         self.pass_time(max(0.0, self.quiet_at - self.world.now) + self._delay_s)
+        for member in self.members:
+            member.process.call_soon(member.spark, Readiness.READY)
         if any(each.membership.is_leader and not each.shares for each in self.members):
             # A leader of version 1 runs everything.
             return

@@ -15,13 +15,28 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mirror_connect.app.group import assignor, membership
+from mirror_connect.app.group import assignor, own_claims
 from mirror_connect.app.group.assignor import NOTHING
+from mirror_connect.app.supervisor.readiness import Readiness
 from tests.models.group_life import IN_TIME_S, SESSION_S, GroupLife, Member, outside
 from tests.models.watch import BrokenPromiseError
 from tests.models.worker_schedules import FAULTS_SEED, SCHEDULES, SEED, few_looks_and_no_log
 
-KINDS = ("start", "start", "start old", "kill", "leave", "pause", "pause", "cut", "late", "wish", "wish", "slow")
+KINDS = (
+    "start",
+    "start",
+    "start old",
+    "kill",
+    "leave",
+    "pause",
+    "pause",
+    "cut",
+    "late",
+    "wish",
+    "wish",
+    "slow",
+    "spark",
+)
 LEADER = 5
 SOME = st.sampled_from((LEADER, LEADER, 0, 1, 2, 3))
 
@@ -100,6 +115,8 @@ def happen(life: GroupLife, each: Incident) -> None:
             life.wish("abc"[each.whom % 3], each.number)
         case "slow" if member is not None:
             member.slow_s = each.seconds
+        case "spark" if member is not None:
+            member.process.call_soon(member.spark, tuple(Readiness)[each.number % len(Readiness)])
 
 
 def explore(
@@ -158,10 +175,11 @@ def claims_are_not_respected() -> AbstractContextManager[object]:
 def only_what_runs_is_claimed() -> AbstractContextManager[object]:
     """A member claims nothing that it has been assigned and has not begun."""
 
-    def claims(self, claims):  # type: ignore[no-untyped-def]
-        return assignor.Share(claims.connectors, claims.tasks), claims.confirmed
+    def now(self, _):  # type: ignore[no-untyped-def]
+        claims = self._work.claims()
+        return own_claims.Said(assignor.Share(claims.connectors, claims.tasks), claims.confirmed, claims.readiness)
 
-    return mock.patch.object(membership.Membership, "_claims", claims)
+    return mock.patch.object(own_claims.OwnClaims, "now", now)
 
 
 @pytest.mark.timeout(900)

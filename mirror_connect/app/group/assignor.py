@@ -3,6 +3,9 @@
 Cooperative, as Kafka Connect's assignment is (KIP-415). What a member claims and may keep stays with it. What should move is
 first left out of its owner's assignment, and nobody else gets it while the owner still claims it. So at no time two members
 have the same connector or task, however late one of them hears of its assignment.
+
+Tasks need Spark. A member whose Spark is not there yet gets none while another one is ready, and keeps those that it has.
+One whose Spark does not come at all gives them up. Connectors need no Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 
 
@@ -70,21 +74,24 @@ def assign(
     back: Mapping[str, Share] | None = None,
     for_connectors: str | None = None,
     balance: bool = True,
+    readiness: Mapping[str, Readiness] | None = None,
 ) -> dict[str, Share]:
     """What each member has to run, by member id. `claims`: what each runs or has not surely ended; the keys are all members.
 
     `held`: what nobody gets now unless it claims it. `back`: what a member gets first, because it had it before.
-    `for_connectors`: the one member that may run connectors; None: all may. `balance`: whether what runs may have to move.
+    `for_connectors`: the one that may run connectors, if it is a member; None: all may. `balance`: whether what runs may
+    have to move. `readiness`: of members that are not READY.
     """
     members = sorted(claims)
     back = back or {}
     connectors = _shares(
         sorted(wanted.connectors),
         {name: each.connectors for name, each in claims.items()},
-        members if for_connectors is None else [for_connectors],
+        [name for name in members if for_connectors in (None, name)],
         held=held.connectors,
         back={name: each.connectors for name, each in back.items()},
         balance=balance,
+        readiness={},
         family=lambda name: name,
     )
     tasks = _shares(
@@ -95,6 +102,7 @@ def assign(
         held=held.tasks,
         back={name: each.tasks for name, each in back.items()},
         balance=balance,
+        readiness=readiness or {},
         family=lambda task: task.connector,
     )
     nothing: frozenset[Any] = frozenset()
@@ -109,6 +117,7 @@ def _shares(
     held: Collection[T],
     back: Mapping[str, Collection[T]],
     balance: bool,
+    readiness: Mapping[str, Readiness],
     family: Callable[[T], str],
 ) -> dict[str, frozenset[T]]:
     """The members' shares of one kind. Of one `family` each should have as few as possible, so that they are spread."""
@@ -119,7 +128,8 @@ def _shares(
     families = {name: Counter(map(family, kept[name])) for name in members}
     free = {each: None for each in wanted if not claimants[each]}
     had = {name: sorted(free.keys() & back.get(name, ())) for name in members}
-    quotas = _quotas(len(wanted), {name: len(kept[name]) + len(had[name]) for name in members})
+    loads = {name: len(kept[name]) + len(had[name]) for name in members}
+    quotas, takers = _quotas_by_readiness(len(wanted), loads, readiness)
     if balance:
         for name in members:
             for gone in _least_spread(kept[name], len(kept[name]) - quotas[name], family):
@@ -135,9 +145,9 @@ def _shares(
         for item in had[name]:
             if item in free and len(kept[name]) < quotas[name]:
                 give(name, item)
-    for item in [each for each in free if each not in held]:
-        # There is room: the quotas add up to all that is wanted.
-        room = [name for name in members if len(kept[name]) < quotas[name]]
+    for item in [each for each in free if each not in held] if takers else ():
+        # There is room: the quotas add up to all that is wanted. But two that come back may have had the same.
+        room = [name for name in takers if len(kept[name]) < quotas[name]] or takers
         kind = family(item)
         give(min(room, key=lambda name: (families[name][kind], len(kept[name]))), item)
     return {name: frozenset(each) for name, each in kept.items()}
@@ -160,8 +170,23 @@ def _least_spread(items: Collection[T], count: int, family: Callable[[T], str]) 
     return found
 
 
+def _quotas_by_readiness(
+    total: int, loads: Mapping[str, int], readiness: Mapping[str, Readiness]
+) -> tuple[dict[str, int], list[str]]:
+    """How many each member should have, and who may get more than it has: those that are most ready."""
+    ranks = {name: readiness.get(name, Readiness.READY) for name in loads}
+    best = min(ranks.values(), default=Readiness.READY)
+    takers = [name for name in loads if ranks[name] is best]
+    quotas = dict.fromkeys(loads, 0)
+    if best is Readiness.READY:
+        fair = _quotas(total, {name: load for name, load in loads.items() if ranks[name] is not Readiness.FAILING})
+        quotas |= {name: min(loads[name], fair[name]) for name in loads if ranks[name] is Readiness.STARTING}
+    quotas |= _quotas(total - sum(quotas.values()), {name: loads[name] for name in takers})
+    return quotas, takers
+
+
 def _quotas(total: int, loads: Mapping[str, int]) -> dict[str, int]:
     """How many each member should have: as equal as possible, and one more for those that have most, so that few move."""
-    least, more = divmod(total, len(loads))
+    least, more = divmod(total, len(loads) or 1)
     by_load = sorted(loads, key=lambda name: -loads[name])
     return {name: least + (number < more) for number, name in enumerate(by_load)}

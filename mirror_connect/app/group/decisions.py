@@ -43,11 +43,15 @@ def decide(
     `delay_s`: for how long what a lost worker ran waits for it. `now`: by the clock of the times in `before`.
     """
     leader, members = joined.leader, joined.members
-    claims = {name: each.claims for name, each in members.items() if each.version >= VERSION}
+    claims = {
+        name: each.claims for name, each in members.items() if each.version >= VERSION and not _has_ended_all(each)
+    }
     claimed = union(claims.values())
     lost = [each for each in before.lost if now - each.lost_at < LOST_SECONDS]
-    gone = [each for each in before.workers if each.member not in members and each.share]
-    lost += [Lost(each.worker_id, each.share, each.confirmed, now) for each in gone]
+    gone = [each for each in before.workers if each.member not in claims and each.share]
+    # Of one that leaves nothing can be written any more: nobody has to wait for it.
+    left = {name for name, each in members.items() if _has_ended_all(each)}
+    lost += [Lost(each.worker_id, each.share, each.confirmed, now) for each in gone if each.member not in left]
     held = [each for each in before.held if each.until > now]
     if delay_s > 0:
         held += [Held(each.worker_id, each.share, now + delay_s) for each in gone]
@@ -67,6 +71,7 @@ def decide(
             # Who runs a connector sends its task configs to the leader.
             for_connectors=None if members[leader].url.startswith("http") else leader,
             balance=not any(each.share for each in held),
+            readiness={name: members[name].readiness for name in claims},
         )
     offset = before.offset if wanted is None else wanted.offset
     workers = tuple(
@@ -92,3 +97,8 @@ def decide(
         )
         for name in members
     }
+
+
+def _has_ended_all(member: Metadata) -> bool:
+    """Whether it leaves, and nothing of it runs or may still be written."""
+    return member.leaving and not member.claims and not member.confirmed

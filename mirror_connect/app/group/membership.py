@@ -19,7 +19,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
-from mirror_connect.app.group.assignor import NOTHING, Share
 from mirror_connect.app.group.leader_decisions import LeaderDecisions
 from mirror_connect.app.group.lease import GroupLease
 from mirror_connect.app.group.messages import (
@@ -31,7 +30,8 @@ from mirror_connect.app.group.messages import (
     assignments_to_bytes,
     metadata_to_bytes,
 )
-from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, GroupWork, Silence
+from mirror_connect.app.group.own_claims import OwnClaims
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence
 from mirror_connect.app.metrics.rebalances import RebalanceFigures, Rebalances
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
@@ -63,6 +63,8 @@ _COALESCE_SECONDS: Final = 0.05
 _RETRY_SECONDS: Final = 0.25
 _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
+# The others hear of it with their next heartbeat, and then all join.
+_FAREWELL_SECONDS: Final = 1.0
 # How long after the end of a dead member's session a broker may still keep others out.
 _SESSION_END_SECONDS: Final = 3.0
 _TOPICS_SHOWN: Final = 3
@@ -134,9 +136,8 @@ class Membership:
         self._reported = OUTSIDE
         self._work: GroupWork | None = None
         self._decisions: LeaderDecisions | None = None
-        # What this member has been assigned as this member, as far as it has not ended it; and what it said of that.
-        self._had = NOTHING
-        self._told: tuple[Share, Mapping[str, int]] = (NOTHING, {})
+        self._own: OwnClaims | None = None
+        self._said_farewell = asyncio.Event()
         self._state = GroupState()
         self._moving = False
         self._steady = False
@@ -230,7 +231,7 @@ class Membership:
 
     def share(self, work: GroupWork) -> None:
         """See interfaces.Membership. Call it before `join`."""
-        self._work = work
+        self._work, self._own = work, OwnClaims(work)
         self._decisions = LeaderDecisions(work.wanted, self._join_soon, delay_s=self._delay, clock=self._clock)
 
     @property
@@ -295,8 +296,14 @@ class Membership:
         self._keeper = asyncio.create_task(self._keep(), name="group-membership")
         await self._warn_of_consumers()
 
-    async def leave(self) -> None:
-        """Leaves the group, so that another worker takes over at once. The lease ends before the request is sent."""
+    async def leave(self, farewell_s: float = _FAREWELL_SECONDS) -> None:
+        """Leaves the group, so that another worker takes over at once. The lease ends before the request is sent.
+
+        If all that ran here has ended, the others are told so before, for `farewell_s` at most. Who is merely gone may have
+        left requests behind, for which they would have to wait.
+        """
+        if farewell_s > 0:
+            await self._say_farewell(farewell_s)
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()
@@ -308,6 +315,20 @@ class Membership:
                 await self._steps.leave(self._member_id)
         self._member_id = ""
         await self._steps.close()
+
+    async def _say_farewell(self, seconds: float) -> None:
+        """Joins once more, without any claim: LeaveGroup alone says nothing of what has ended."""
+        own = self._own
+        if own is None or self._keeper is None or self.runs_for() <= 0 or len(self._place.workers) <= 1:
+            return
+        own.leaving = True
+        now = own.now(self._place)
+        if now.claims or now.confirmed:
+            return
+        self._join_soon(self._clock())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._said_farewell.wait()
 
     async def _warn_of_consumers(self) -> None:
         """Warns if group.id names a consumer group. The broker lets a worker into one that has no members now."""
@@ -380,7 +401,7 @@ class Membership:
         value = await self._while_beating(self._synced(joined), joined.generation)
         assignment = assignment_from_bytes(value, self._clock())
         shared = assignment.version >= VERSION
-        if not shared and not leads and self._had:
+        if not shared and not leads and self._own is not None and self._own.has_had_any:
             # A leader of version 1 starts everything at once, whoever claims it.
             self._end_lease()
         self._take(assignment, joined.generation, leads=leads)
@@ -388,37 +409,32 @@ class Membership:
         # Whoever is told of the assignment may go by it at once.
         self._steady = True
         self._renew(sent, settled=True)
-        if self._has_ended_some():
+        if self._own is None:
+            return
+        if self._own.told.leaving:
+            self._said_farewell.set()
+        elif self._own.has_ended_some(self._place):
             # What it claimed when it joined has ended since then. Nothing else would tell the group.
             self.rejoin()
 
     def _metadata(self) -> bytes:
         now = self._clock()
-        if self._work is None:
+        if self._work is None or self._own is None:
             return metadata_to_bytes(Metadata(self._url, version=1), now)
-        claims = self._claims(self._work.claims())
-        self._told = claims
+        said = self._own.say(self._place)
         metadata = Metadata(
             self._url,
             self._worker_id,
             offset=self._work.wanted().offset,
-            claims=claims[0],
-            confirmed=claims[1],
+            claims=said.claims,
+            confirmed=said.confirmed,
             seen=self._state,
             exactly_once=self._exactly_once,
             topics=self._topics,
+            readiness=said.readiness,
+            leaving=said.leaving,
         )
         return metadata_to_bytes(metadata, now)
-
-    def _claims(self, claims: Claims) -> tuple[Share, Mapping[str, int]]:
-        """What this member claims: all it may run now, and what it runs of what it has had as this member.
-
-        What it ran before the group lost it belongs to others by now, even if it has not ended yet.
-        """
-        self._had = self._had & Share(claims.connectors, claims.tasks) | Share(
-            self._place.connectors, self._place.tasks
-        )
-        return self._had, claims.confirmed
 
     def _take(self, assignment: Assignment, generation: int, *, leads: bool) -> None:
         if assignment.version < VERSION:
@@ -437,8 +453,8 @@ class Membership:
             min((each.until for each in state.held), default=None),
         )
         self._state, self._moving = state, assignment.moving
-        self._had |= share
-        self._told = (self._told[0] | share, self._told[1])
+        if self._own is not None:
+            self._own.assigned(share)
         if leads and self._place.delayed_until is not None:
             self._join_soon(self._place.delayed_until)
 
@@ -447,10 +463,10 @@ class Membership:
         return await self._steps.sync(joined, assignments)
 
     async def _assignments(self, joined: JoinGroupResponse) -> dict[str, bytes]:
-        if self._decisions is None or self._work is None:
+        if self._decisions is None or self._own is None:
             plain = Assignment(joined.member_id, self._url or None, version=1)
             return assignments_to_bytes(dict.fromkeys(joined.members, plain), self._clock())
-        if self._claims(self._work.claims()) == self._told:
+        if self._own.now(self._place) == self._own.told:
             # What is asked for until now is what is decided on now.
             self._join_at = float("inf")
         return await self._decisions.assignments(joined, self._state)
@@ -477,18 +493,11 @@ class Membership:
         self._woken.set()
 
     def _has_news(self) -> bool:
-        """Whether it is time to join again, and there is a reason: a leader's wish, or what a member ended or confirmed."""
+        """Whether it is time to join again, and there is a reason: a leader's wish, or what a member has to say."""
         if self._clock() < self._join_at:
             return False
         self._join_at = float("inf")
-        return self._work is not None and (self._place.leader or self._has_ended_some() or self._has_confirmed())
-
-    def _has_ended_some(self) -> bool:
-        """Whether the group takes this member to have what it has no more."""
-        return self._work is not None and bool(self._told[0] - self._claims(self._work.claims())[0])
-
-    def _has_confirmed(self) -> bool:
-        return self._work is not None and self._claims(self._work.claims())[1] != self._told[1]
+        return self._own is not None and (self._place.leader or self._own.has_news(self._place))
 
     async def _beat(self) -> None:
         sent = self._clock()
@@ -548,7 +557,9 @@ class Membership:
         self._lease.end()
         self._steady = False
         self._place = GroupAssignment(self._place.generation)
-        self._had, self._moving = NOTHING, False
+        self._moving = False
+        if self._own is not None:
+            self._own.void()
         self._report()
 
     def _report(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from mirror_connect.app.group.assignor import NOTHING, Share
 from mirror_connect.app.herder.interfaces import NO_GENERATION, GroupMember, LostMember
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 
 VERSION: Final = 2
@@ -86,6 +87,7 @@ class Metadata:
     """What a member says when it joins. `seen`: the last group state that it has.
 
     `topics`: the config, offset and status topic; none if it did not say.
+    `readiness`: whether its Spark can take tasks. `leaving`: all that it ran has ended, and it begins nothing more.
     """
 
     url: str
@@ -97,6 +99,8 @@ class Metadata:
     seen: GroupState = field(default_factory=GroupState)
     exactly_once: str = ""
     topics: tuple[str, ...] = ()
+    readiness: Readiness = Readiness.READY
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,9 @@ def metadata_to_bytes(metadata: Metadata, now: float) -> bytes:
             "seen": _state_to_json(metadata.seen, now),
             "topics": list(metadata.topics),
             "exactly_once": metadata.exactly_once,
+            "ready": metadata.readiness is Readiness.READY,
+            "failing": metadata.readiness is Readiness.FAILING,
+            "leaving": metadata.leaving,
         },
     )
 
@@ -143,7 +150,9 @@ def metadata_from_bytes(value: bytes, now: float) -> Metadata:
             _offsets(fields["confirmed"]),
             _state_from_json(fields["seen"], now),
             str(fields.get("exactly_once", "")),
-            topics=tuple(map(str, fields.get("topics") or ())),
+            tuple(map(str, fields.get("topics") or ())),
+            _readiness(fields),
+            bool(fields.get("leaving")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return Metadata("", version=1)
@@ -185,6 +194,13 @@ def assignment_from_bytes(value: bytes, now: float) -> Assignment:
         )
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return Assignment("", None, 1)
+
+
+def _readiness(fields: Mapping[str, Any]) -> Readiness:
+    # The first members of version 2 say nothing of it.
+    if fields.get("ready", True):
+        return Readiness.READY
+    return Readiness.FAILING if fields.get("failing") else Readiness.STARTING
 
 
 def _to_bytes(plain: Mapping[str, Any], rest: Mapping[str, Any]) -> bytes:

@@ -10,6 +10,7 @@ from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.other_workers import OtherWorker
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext, WorkerConnector
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.task_protocol import TaskId
@@ -91,12 +92,13 @@ class Claims:
     """What a worker runs, or has not surely ended yet.
 
     `confirmed`: by connector, the offset of the config topic up to which this worker's tasks of the connector have released
-    every partition that their configs do not give them.
+    every partition that their configs do not give them. `readiness`: whether its Spark can take more tasks.
     """
 
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
     confirmed: Mapping[str, int] = field(default_factory=dict)
+    readiness: Readiness = Readiness.READY
 
 
 class GroupWork(Protocol):
@@ -148,7 +150,8 @@ class Membership(Protocol):
         """How often the group has rebalanced, for metrics; None without a group."""
 
     def rejoin(self) -> None:
-        """Call this when `work` has changed: what the leader wants, what a member claims no more or has confirmed.
+        """Call this when `work` has changed: what the leader wants, what a member claims no more or has confirmed, or
+        whether its Spark can take tasks.
 
         The group then assigns anew. Several calls in a short time are one.
         """
@@ -221,7 +224,7 @@ class Supervisor(Protocol):
     def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None:
         """Other workers may run tasks of the same connectors. Call it before any task is wanted.
 
-        `changed` is called when the group should hear `claimed_tasks` and `confirmed` again. `steady`: see
+        `changed` is called when the group should hear `claimed_tasks`, `confirmed` and `readiness` again. `steady`: see
         Membership.steady.
         """
 
@@ -236,6 +239,10 @@ class Supervisor(Protocol):
 
     def confirmed(self) -> Mapping[str, int]:
         """See Claims.confirmed."""
+
+    @property
+    def readiness(self) -> Readiness:
+        """See Claims.readiness."""
 
     def holds_elsewhere(self, connector: str) -> str:
         """Which other workers may still write anything of a connector that no task is to run any more; empty: none."""

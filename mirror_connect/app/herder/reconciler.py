@@ -156,6 +156,7 @@ class Reconciler:
             | {each for each in self._ending if isinstance(each, TaskId)}
             | self._supervisor.claimed_tasks(),
             self._supervisor.confirmed(),
+            self._supervisor.readiness,
         )
 
     def has(self, subject: Subject) -> bool:

@@ -16,6 +16,7 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.other_workers import OtherWorker
+from mirror_connect.app.supervisor.readiness import Readiness, SparkReadiness
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_requests import TaskRequests
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
@@ -49,7 +50,8 @@ class Supervisor:
         self._specs = specs
         self._runs = TaskRuns(spark, clock, self._keep_only)
         self._restarts = TaskRestarts(self._runs, clock)
-        self._watch = TaskWatch(self._runs, self._restarts, spark, clock)
+        self._readiness = SparkReadiness(lambda: spark.slots, clock)
+        self._watch = TaskWatch(self._runs, self._restarts, spark, clock, self._look_at_spark)
         self.requests: Final = TaskRequests(
             self._runs, self._restarts, specs, lease, clock, metrics=metrics or WorkerMetrics()
         )
@@ -101,7 +103,8 @@ class Supervisor:
     def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None:
         """Other workers may run tasks of the same connectors. Call it before `start`.
 
-        `changed` is called when the group should hear `claimed_tasks` and `confirmed` again. `steady`: see HandOver.
+        `changed` is called when the group should hear `claimed_tasks`, `confirmed` and `readiness` again. `steady`: see
+        HandOver.
         """
         self._runs.hand_over.changed, self._runs.hand_over.steady = changed, steady
 
@@ -112,6 +115,11 @@ class Supervisor:
     def confirmed(self) -> Mapping[str, int]:
         """By connector of which anything is held here: up to which commit all is given up that is not this worker's."""
         return self._runs.hand_over.confirmed
+
+    @property
+    def readiness(self) -> Readiness:
+        """Whether Spark can take tasks, for the group."""
+        return self._readiness.now
 
     def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int], offset: int) -> None:
         """The group has another assignment: see HandOver.group_changed. Call it before any other call about it."""
@@ -148,6 +156,7 @@ class Supervisor:
 
     def spark_came(self) -> None:
         """Spark is there, after it was absent."""
+        self._look_at_spark()
         for waiting in self._runs:
             if waiting.phase is Phase.WAITING and waiting.waits_for is not None:
                 waiting.waits_for = None
@@ -163,6 +172,10 @@ class Supervisor:
     def spark_lost(self) -> None:
         """Spark has ended, and no process of it is left."""
         self._runs.end_all()
+
+    def _look_at_spark(self) -> None:
+        if self._readiness.look():
+            self._runs.hand_over.changed()
 
     def _hear_of_query(self, run: TaskRun, unknown: str | None) -> None:
         """`unknown`: why Spark does not know the state of a run's query; None if it does."""

@@ -30,9 +30,17 @@ STEADY_S: Final = 120.0
 
 
 class TaskWatch:
-    """See the module."""
+    """See the module. `look` is called with each tick."""
 
-    def __init__(self, runs: TaskRuns, restarts: TaskRestarts, spark: SparkHost, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        runs: TaskRuns,
+        restarts: TaskRestarts,
+        spark: SparkHost,
+        clock: Callable[[], float],
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._look = look
         self._runs = runs
         self._restarts = restarts
         self._spark = spark
@@ -58,6 +66,7 @@ class TaskWatch:
         """Checks all runs once."""
         now = self._clock()
         pause, self._ticked = now - self._ticked, now
+        self._look()
         for connector in self._runs.landing.over(now) | self._runs.hand_over.others.over():
             self._runs.reassign(connector)
         for run in self._runs:

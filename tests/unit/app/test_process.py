@@ -273,8 +273,9 @@ def test_a_worker_leaves_its_group_though_its_last_statuses_hang() -> None:
     left: list[float] = []
 
     class Backing:
-        async def leave(self) -> None:
-            left.append(now())
+        async def leave(self, farewell_s: float) -> None:
+            # Nothing is left of the time for more than to leave.
+            left.append(now() + farewell_s)
 
     class Herder:
         async def stop(self, _: float) -> None:

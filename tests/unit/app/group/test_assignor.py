@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_connect.app.group.assignor import NOTHING, Share, assign, union, work
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 
 TEN = work({f"c{number}": 2 for number in range(10)})
@@ -97,6 +98,49 @@ def test_what_is_held_waits_and_nothing_moves_for_it() -> None:
     assert assign({**left, "e": NOTHING}, TEN, back={"e": before["c"]})["e"] == before["c"]
 
 
+STARTING, FAILING = Readiness.STARTING, Readiness.FAILING
+
+
+def test_a_worker_whose_spark_is_not_there_yet_gets_connectors_and_no_tasks() -> None:
+    before = settled({"a": NOTHING, "b": NOTHING}, TEN)
+    during = settled({**before, "c": NOTHING}, TEN, readiness={"c": STARTING})
+    assert {name: during[name].tasks for name in "abc"} == {
+        **{name: before[name].tasks for name in "ab"},
+        "c": frozenset(),
+    }
+    assert loads(during) == ([3, 3, 4], [0, 10, 10])
+    assert loads(settled(during, TEN)) == ([3, 3, 4], [6, 7, 7])
+
+
+def test_without_any_spark_all_get_their_share_at_once_and_keep_it() -> None:
+    first = settled({"a": NOTHING, "b": NOTHING}, TEN, readiness={"a": STARTING, "b": STARTING})
+    assert loads(first) == ([5, 5], [10, 10])
+    assert settled(first, TEN, readiness={"b": STARTING}) == first
+    assert assign({"a": NOTHING}, TEN, readiness={"a": FAILING}) == {"a": TEN}
+
+
+def test_what_is_new_goes_to_those_that_are_ready_and_what_is_too_much_leaves_those_that_are_not() -> None:
+    claims = {"a": NOTHING, "b": tasks("x0", "x1", "x2")}
+    given = settled(claims, tasks("x0", "x1", "x2", "y0"), readiness={"b": STARTING})
+    assert {name: len(each.tasks) for name, each in given.items()} == {"a": 2, "b": 2}
+    assert given["b"].tasks < claims["b"].tasks
+
+
+def test_a_worker_whose_spark_does_not_come_gives_its_tasks_to_those_that_can_run_them() -> None:
+    before = settled({"a": NOTHING, "b": NOTHING, "c": NOTHING}, TEN)
+    after = settled(before, TEN, readiness={"c": FAILING})
+    assert (after["c"].tasks, after["c"].connectors) == (frozenset(), before["c"].connectors)
+    # One that may soon be there is better than one that fails.
+    assert settled(before, TEN, readiness=dict.fromkeys("bc", FAILING) | {"a": STARTING})["a"].tasks == TEN.tasks
+    assert settled(before, TEN, readiness=dict.fromkeys("abc", FAILING)) == before
+
+
+def test_what_waited_for_a_worker_is_its_own_again_before_its_spark_is_there() -> None:
+    before = settled({"a": NOTHING, "b": NOTHING}, TEN)
+    again = assign({"a": before["a"], "c": NOTHING}, TEN, back={"c": before["b"]}, readiness={"c": STARTING})
+    assert again["c"] == before["b"]
+
+
 NAMES = [f"m{number}" for number in range(5)]
 ITEMS = st.builds(TaskId, st.sampled_from("xyz"), st.integers(0, 5))
 CLAIMS = st.dictionaries(st.sampled_from(NAMES), st.frozensets(ITEMS, max_size=10), min_size=1)
@@ -134,6 +178,33 @@ def test_shares_are_disjoint_and_respect_claims_and_few_move(
     after = settled(given_now, asked)
     assert union(after.values()) == asked
     sizes = [len(each.tasks) for each in after.values()]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    CLAIMS,
+    st.dictionaries(st.sampled_from("xyz"), st.integers(0, 6)),
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(Readiness)),
+)
+def test_nothing_goes_to_one_that_is_less_ready_than_another(
+    claimed: dict[str, frozenset[TaskId]], wanted: dict[str, int], readiness: dict[str, Readiness]
+) -> None:
+    claims = {name: Share(tasks=each) for name, each in claimed.items()}
+    asked = Share(tasks=work(wanted).tasks)
+    ranks = {name: readiness.get(name, Readiness.READY) for name in claims}
+    best = min(ranks.values())
+    given_now = assign(claims, asked, readiness=readiness)
+    for name, share in given_now.items():
+        if ranks[name] is not best:
+            assert share.tasks <= claims[name].tasks
+    after = settled(given_now, asked, readiness=readiness)
+    assert union(after.values()) == asked
+    takers = [len(after[name].tasks) for name in claims if ranks[name] is best]
+    assert max(takers) - min(takers) <= 1
+    assert not [name for name in claims if ranks[name] is FAILING is not best and after[name].tasks]
+    # When all are ready, it is as if they had always been.
+    sizes = [len(each.tasks) for each in settled(after, asked).values()]
     assert max(sizes) - min(sizes) <= 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from mirror_connect.app.group.assignor import NOTHING, Share, union, work
 from mirror_connect.app.group.decisions import LOST_SECONDS, Joined, decide, last_state
 from mirror_connect.app.group.messages import Assignment, GroupState, Metadata
 from mirror_connect.app.herder.interfaces import WantedWork
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 
 # `make soak` has more of them.
@@ -184,6 +186,73 @@ def test_without_rest_the_leader_keeps_all_connectors() -> None:
     given = leader.decided(members, leader="b")
     assert (given["a"].connectors, given["b"].connectors) == (frozenset(), frozenset({"x", "y"}))
     assert {len(each.tasks) for each in given.values()} == {3}
+
+
+def test_of_a_worker_that_leaves_nothing_is_waited_for_and_the_others_have_it_at_once() -> None:
+    leader = Leader()
+    before = leader.round("a", "b")
+    members = {"a": member("a", before["a"]), "b": replace(member("b"), leaving=True)}
+    assert leader.decided(members) == {"a": work(WANTED.connectors), "b": NOTHING}
+    assert [each.worker_id for each in leader.state.workers] == ["a:1"]
+    assert leader.state.lost == ()
+    # It has gone now.
+    assert leader.round("a") == {"a": work(WANTED.connectors)}
+    assert leader.state.lost == ()
+
+
+@pytest.mark.parametrize(
+    "left", [{"claims": Share(tasks=frozenset({TaskId("x", 0)}))}, {"confirmed": {"x": 3}}], ids=["runs", "unsettled"]
+)
+def test_a_worker_that_leaves_with_something_left_is_lost_like_any_other(left: dict[str, Any]) -> None:
+    leader = Leader()
+    before = leader.round("a", "b")
+    given = leader.decided({"a": member("a", before["a"]), "b": replace(member("b"), leaving=True, **left)})
+    assert not given["a"].tasks & left.get("claims", NOTHING).tasks
+    leader.round("a")
+    assert [each.worker_id for each in leader.state.lost] == ["b:1"]
+
+
+def test_a_leader_that_leaves_gives_its_own_to_the_others() -> None:
+    leader = Leader()
+    before = leader.round("a", "b")
+    members = {"a": replace(member("a"), leaving=True), "b": member("b", before["b"])}
+    assert leader.decided(members) == {"a": NOTHING, "b": work(WANTED.connectors)}
+
+
+@pytest.mark.parametrize("url", ["http://a:1", "host/A->B/a"])
+def test_a_last_worker_that_leaves_assigns_nothing(url: str) -> None:
+    leader = Leader()
+    leader.round("a")
+    assert leader.decided({"a": replace(member("a"), url=url, leaving=True)}) == {"a": NOTHING}
+
+
+def test_without_rest_the_connectors_of_a_leader_that_leaves_wait_for_the_next_one() -> None:
+    leader = Leader()
+    members = {name: replace(member(name), url=f"host/A->B/{name}") for name in "ab"}
+    before = leader.decided(members)
+    leaves = {"a": replace(members["a"], leaving=True), "b": replace(members["b"], claims=before["b"])}
+    assert leader.decided(leaves)["b"] == Share(tasks=work(WANTED.connectors).tasks)
+
+
+def test_with_a_delay_a_worker_that_has_left_is_waited_for() -> None:
+    leader = Leader(delay_s=30.0)
+    before = leader.round("a", "b")
+    members = {"a": member("a", before["a"]), "b": replace(member("b"), leaving=True)}
+    assert leader.decided(members) == {"a": before["a"], "b": NOTHING}
+    assert leader.round("a") == {"a": before["a"]}
+    leader.now += 3.0
+    back = replace(member("b2"), worker_id="b:1", readiness=Readiness.STARTING)
+    assert leader.decided({"a": member("a", before["a"]), "b2": back})["b2"] == before["b"]
+    assert leader.state.lost == ()
+
+
+def test_a_worker_gets_tasks_when_its_spark_is_there() -> None:
+    leader = Leader()
+    before = leader.round("a")
+    starting = replace(member("b"), readiness=Readiness.STARTING)
+    assert leader.decided({"a": member("a", before["a"]), "b": starting})["a"].tasks == before["a"].tasks
+    leader.round("a", "b")
+    assert {len(each.tasks) for each in leader.round("a", "b").values()} == {3}
 
 
 def test_members_are_told_when_something_is_about_to_move() -> None:

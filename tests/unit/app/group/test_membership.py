@@ -22,6 +22,7 @@ from mirror_connect.app.group.messages import (
 )
 from mirror_connect.app.group.messages import Worker as GroupWorker
 from mirror_connect.app.herder.interfaces import OUTSIDE, Claims, GroupAssignment, WantedWork
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.group_membership import (
@@ -427,12 +428,13 @@ class Work:
     offset: int = 5
     runs: frozenset[TaskId] = frozenset()
     confirmed: dict[str, int] = field(default_factory=dict)
+    readiness: Readiness = Readiness.READY
 
     def wanted(self) -> WantedWork:
         return WantedWork(self.connectors, self.offset)
 
     def claims(self) -> Claims:
-        return Claims(frozenset(), self.runs, self.confirmed)
+        return Claims(frozenset(), self.runs, self.confirmed, self.readiness)
 
 
 class SharedGroup(FakeGroup):
@@ -621,3 +623,72 @@ async def test_beside_a_leader_of_version_1_a_member_runs_nothing_and_what_it_ra
         await until(lambda: membership.generation == 3)
         assert heard == [OUTSIDE, GroupAssignment(3, False, OTHER_URL)]
         assert membership.runs_for() == 0.0
+
+
+async def test_a_member_tells_when_its_spark_is_there_and_once() -> None:
+    async with sharing(OTHER, Work(readiness=Readiness.STARTING)) as (membership, group, work, clock):
+        assert group.told[-1].readiness is Readiness.STARTING
+        work.readiness = Readiness.READY
+        membership.rejoin()
+        membership.rejoin()
+        clock.now += 1.0
+        await until(lambda: membership.generation == 2)
+        assert group.told[-1].readiness is Readiness.READY
+        membership.rejoin()
+        clock.now += 1.0
+        await asyncio.sleep(0.05)
+        assert membership.generation == 2
+
+
+async def test_a_leader_whose_spark_comes_while_the_others_join_joins_again() -> None:
+    async with sharing(work=Work(readiness=Readiness.STARTING)) as (membership, group, work, clock):
+        group.until_joined.clear()
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: len(group.told) == 2)
+        work.readiness = Readiness.READY
+        membership.rejoin()
+        group.until_joined.set()
+        await until(lambda: membership.generation == 2)
+        clock.now += 1.0
+        await until(lambda: membership.generation == 3)
+        assert [each.readiness.name for each in group.told] == ["STARTING", "STARTING", "READY"]
+
+
+@pytest.mark.parametrize("leader", ["me", OTHER])
+async def test_a_member_whose_tasks_have_ended_says_so_and_then_leaves(leader: str) -> None:
+    async with sharing(leader) as (membership, group, work, _):
+        work.runs = frozenset({X0})
+        group.share = Share(tasks=frozenset({X0}))
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 2)
+        work.runs = frozenset()
+        await membership.leave()
+        assert (group.told[-1].leaving, group.told[-1].claims) == (True, NOTHING)
+        assert len(group.left) == 1
+        if leader == "me":
+            assert {name: each.share.tasks for name, each in group.given.items() if name == OTHER} == {OTHER: {X0, X1}}
+            assert group.given[OTHER].state.lost == ()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [Work(runs=frozenset({X0})), Work(confirmed={"x": 5})],
+    ids=["a task has not ended", "its requests may still land"],
+)
+async def test_a_member_with_something_left_leaves_without_a_word(work: Work) -> None:
+    async with sharing(OTHER, work) as (membership, group, _, _):
+        group.share = Share(tasks=frozenset({X0}))
+        group.beat_failures = [RebalanceNeeded()]
+        await until(lambda: membership.generation == 2)
+        joins = len(group.told)
+        await membership.leave()
+        assert len(group.told) == joins
+        assert len(group.left) == 1
+
+
+async def test_who_leaves_does_not_wait_for_a_member_that_does_not_join() -> None:
+    async with sharing(OTHER) as (membership, group, _, _):
+        group.until_joined.clear()
+        await membership.leave(0.1)
+        assert group.told[-1].leaving
+        assert len(group.left) == 1

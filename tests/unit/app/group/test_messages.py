@@ -17,6 +17,7 @@ from mirror_connect.app.group.messages import (
     metadata_from_bytes,
     metadata_to_bytes,
 )
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 
 SHARE = Share(frozenset({"orders"}), frozenset({TaskId("orders", 0), TaskId("orders", 3)}))
@@ -85,3 +86,63 @@ def test_what_cannot_be_read_assigns_nothing_and_is_assigned_nothing(value: byte
     assert metadata_from_bytes(value, 0.0).version == 1
     assert assignment_from_bytes(value, 0.0).share == NOTHING
     assert assignment_from_bytes(value, 0.0).leader_url is None
+
+
+@pytest.mark.parametrize("readiness", Readiness)
+@pytest.mark.parametrize("leaving", [True, False])
+def test_what_a_member_says_of_its_spark_and_its_end_comes_back(readiness: Readiness, leaving: bool) -> None:
+    said = Metadata("http://a:1", "a:1", readiness=readiness, leaving=leaving)
+    there = metadata_from_bytes(metadata_to_bytes(said, 0.0), 0.0)
+    assert (there.readiness, there.leaving) == (readiness, leaving)
+
+
+def test_a_member_that_says_nothing_of_its_spark_is_ready_and_stays() -> None:
+    plain = json.loads(metadata_to_bytes(Metadata("http://a:1", "a:1", readiness=Readiness.FAILING, leaving=True), 0.0))
+    for name in ("ready", "failing", "leaving"):
+        del plain[name]
+    there = metadata_from_bytes(json.dumps(plain).encode(), 0.0)
+    assert (there.version, there.readiness, there.leaving) == (2, Readiness.READY, False)
+
+
+# --- what other releases have written -----------------------------------------------------------------------------------
+
+# A worker without sharing, and the first one with it. Their bytes, as the group had them.
+METADATA_1 = b'{"version": 1, "url": "http://a:8083"}'
+ASSIGNMENT_1 = b'{"version": 1, "leader": "m-1", "leader_url": "http://a:8083"}'
+STATE_2 = (
+    b'"generation":7,"offset":41,"workers":[{"member":"m-1","url":"http://a:1","worker_id":"a:1","connectors":["orders"],'
+    b'"tasks":{"orders":[0,3]},"confirmed":{"orders":40},"exactly_once":""}],"lost":[{"worker_id":"b:1","connectors":'
+    b'["orders"],"tasks":{"orders":[0,3]},"confirmed":{"orders":-1},"ago_ms":10000}],"held":[{"worker_id":"b:1",'
+    b'"connectors":["orders"],"tasks":{"orders":[0,3]},"left_ms":30000}]'
+)
+METADATA_2 = (
+    b'{"version":2,"url":"http://a:1","worker_id":"a:1","offset":42,"connectors":["orders"],"tasks":{"orders":[0,3]},'
+    b'"confirmed":{"orders":40},"seen":{' + STATE_2 + b'},"exactly_once":"enabled"}'
+)
+ASSIGNMENT_2 = (
+    b'{"version":2,"leader":"m-1","leader_url":"http://a:1","connectors":["orders"],"tasks":{"orders":[0,3]},'
+    + STATE_2
+    + b',"moving":true}'
+)
+
+
+def test_messages_of_a_worker_without_sharing_are_understood() -> None:
+    assert metadata_from_bytes(METADATA_1, 0.0) == Metadata("http://a:8083", version=1)
+    assert assignment_from_bytes(ASSIGNMENT_1, 0.0) == Assignment("m-1", "http://a:8083", version=1)
+
+
+def test_messages_of_the_first_worker_that_shares_are_understood() -> None:
+    said = Metadata("http://a:1", "a:1", 2, 42, SHARE, {"orders": 40}, STATE, "enabled")
+    assert metadata_from_bytes(METADATA_2, 100.0) == said
+    assert assignment_from_bytes(ASSIGNMENT_2, 100.0) == Assignment(
+        "m-1", "http://a:1", share=SHARE, state=STATE, moving=True
+    )
+
+
+def test_all_that_older_workers_read_is_written_as_they_read_it() -> None:
+    now = json.loads(metadata_to_bytes(metadata_from_bytes(METADATA_2, 100.0), 100.0))
+    assert now.items() >= json.loads(METADATA_2).items()
+    given = json.loads(assignments_to_bytes({"m-1": assignment_from_bytes(ASSIGNMENT_2, 100.0)}, 100.0)["m-1"])
+    assert given.items() >= json.loads(ASSIGNMENT_2).items()
+    assert json.loads(ASSIGNMENT_1).keys() <= given.keys()
+    assert json.loads(METADATA_1).keys() <= now.keys()

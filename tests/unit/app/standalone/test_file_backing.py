@@ -31,7 +31,7 @@ async def test_tasks_report_whatever_their_target_is_and_the_end_writes_it(tmp_p
         assert (store.store, store.topic) == (backing.offsets, "")
     assert backing.transactional_id(TaskId("c", 0)) == ""
     backing.stores.reported([Reported(b'["c",{}]', b'{"offset":0}')])
-    await backing.leave()
+    await backing.leave(0.0)
     assert path.exists()
     await backing.offsets.stop()
     await backing.close(1.0)
