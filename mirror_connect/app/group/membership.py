@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
+from mirror_connect.app.group.first_join import RETRY_SECONDS, join_first, warn_of_consumers
+from mirror_connect.app.group.heartbeats import Heartbeats
 from mirror_connect.app.group.leader_decisions import LeaderDecisions
 from mirror_connect.app.group.lease import GroupLease
 from mirror_connect.app.group.messages import (
@@ -34,14 +35,12 @@ from mirror_connect.app.group.own_claims import OwnClaims
 from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence
 from mirror_connect.app.metrics.rebalances import RebalanceFigures, Rebalances
 from mirror_connect.connectors.clock import boot_clock
-from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
-from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
+from mirror_connect.connectors.errors import GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
     GenerationOver,
     GroupClient,
     GroupSettings,
-    HeldByOthers,
     MembershipLost,
     RebalanceNeeded,
 )
@@ -51,23 +50,12 @@ log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE: Final = "connect"
 PROTOCOL: Final = "mirror-connect"
-# A member hears by a heartbeat that others join. Something that moves takes two rounds of that.
-MOST_INTERVAL_SECONDS: Final = 0.5
-MOVING_INTERVAL_SECONDS: Final = 0.1
-
-T = TypeVar("T")
-# An answer that is not there so long after the group has gone on does not come any more.
-_ANSWER_SECONDS: Final = 3.0
 # Changes that come close together are one.
 _COALESCE_SECONDS: Final = 0.05
-_RETRY_SECONDS: Final = 0.25
 _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
 # The others hear of it with their next heartbeat, and then all join.
 _FAREWELL_SECONDS: Final = 1.0
-# How long after the end of a dead member's session a broker may still keep others out.
-_SESSION_END_SECONDS: Final = 3.0
-_TOPICS_SHOWN: Final = 3
 
 
 class GroupSteps(Protocol):
@@ -124,12 +112,12 @@ class Membership:
         self._topics = topics
         self._group_id = group_id
         self._session = session_timeout_ms / 1000
-        self._interval = min(heartbeat_interval_ms / 1000, MOST_INTERVAL_SECONDS)
         self._delay = rebalance_delay_ms / 1000
         self._on_change = on_change
         self._clock = clock
         self._rebalances = Rebalances(clock)
         self._lease = GroupLease(self._session, rebalance_timeout_ms / 1000, clock)
+        self._heartbeats = Heartbeats(steps, self._lease, heartbeat_interval_ms / 1000, self._report, clock)
         self._lease_timer: asyncio.TimerHandle | None = None
         self._member_id = ""
         self._place = OUTSIDE
@@ -139,7 +127,6 @@ class Membership:
         self._own: OwnClaims | None = None
         self._said_farewell = asyncio.Event()
         self._state = GroupState()
-        self._moving = False
         self._steady = False
         self._join_at = float("inf")
         self._woken = asyncio.Event()
@@ -250,51 +237,13 @@ class Membership:
         self._join_soon(self._clock() + (0.0 if alone else _COALESCE_SECONDS))
 
     async def join(self, timeout: float = 60.0) -> None:
-        """Joins the group and stays in it. Call it before any write.
-
-        If members of another kind are in the group, this waits as long as a dead member may stay. The broker shows neither
-        whether they are alive nor their session.timeout.ms. We assume our own: a Java worker has the same properties file.
-
-        Raises GroupRefusedError (one line with what to do), NotAuthorized, ClusterUnreachable after `timeout` seconds
-        without a coordinator.
-        """
-        deadline = self._clock() + timeout
-        begun = since = self._clock()
-        patience = self._session + _SESSION_END_SECONDS
-        held = False
-        while True:
-            try:
-                await self._enter()
-                break
-            except CoordinatorLost as problem:
-                if self._clock() + _RETRY_SECONDS > deadline:
-                    raise ClusterUnreachable(str(problem)) from None
-                await asyncio.sleep(_RETRY_SECONDS)
-                # The next coordinator counts the session of a dead member again.
-                since = self._clock()
-            except (RebalanceNeeded, GenerationOver):
-                pass
-            except MembershipLost:
-                self._member_id = ""
-            except HeldByOthers as problem:
-                now = self._clock()
-                if not held:
-                    held, begun, since = True, now, now
-                    log.warning("%s. %s", problem, _waits(patience))
-                elif now - since > patience:
-                    raise HeldByOthers(
-                        f"{problem} (this worker waited {patience:g} s: they are alive, or have a longer "
-                        f"session.timeout.ms than this worker ({self._session * 1000:.0f}))"
-                    ) from None
-                deadline = now + timeout
-                await asyncio.sleep(_RETRY_SECONDS)
-        if held:
-            log.info(
-                "The members of another kind have left the group after %.0f s; this worker has joined it",
-                self._clock() - begun,
-            )
+        """Joins the group and stays in it; see join_first. Call it before any write."""
+        await join_first(self._enter, self._forget_member, session_s=self._session, timeout=timeout, clock=self._clock)
         self._keeper = asyncio.create_task(self._keep(), name="group-membership")
-        await self._warn_of_consumers()
+        await warn_of_consumers(self._steps, self._group_id)
+
+    def _forget_member(self) -> None:
+        self._member_id = ""
 
     async def leave(self, farewell_s: float = _FAREWELL_SECONDS) -> None:
         """Leaves the group, so that another worker takes over at once. The lease ends before the request is sent.
@@ -330,22 +279,6 @@ class Membership:
             async with asyncio.timeout(seconds):
                 await self._said_farewell.wait()
 
-    async def _warn_of_consumers(self) -> None:
-        """Warns if group.id names a consumer group. The broker lets a worker into one that has no members now."""
-        try:
-            topics = await self._steps.consumed_topics()
-        except (CoordinatorLost, NotAuthorized, UnsupportedByBroker) as problem:
-            log.debug("Group membership: %s", problem)
-            return
-        if topics:
-            shown = ", ".join(topics[:_TOPICS_SHOWN]) + (", …" if len(topics) > _TOPICS_SHOWN else "")
-            log.warning(
-                "group.id=%s is also a consumer group with committed offsets in %s. The broker refuses its consumers while "
-                "a worker runs. Choose another group.id, or delete that group if it is unused",
-                self._group_id,
-                shown,
-            )
-
     async def _keep(self) -> None:
         rejoin = False
         while True:
@@ -355,7 +288,7 @@ class Membership:
                     rejoin = False
                 else:
                     if await self._pause():
-                        await self._beat()
+                        await self._heartbeats.send(self._place.generation, self._member_id)
                     rejoin = self._has_news()
                 self._refusal = None
             except (RebalanceNeeded, GenerationOver):
@@ -370,7 +303,7 @@ class Membership:
             except CoordinatorLost as problem:
                 log.debug("Group membership: %s", problem)
                 self._lease.no_answer(str(problem))
-                await asyncio.sleep(_RETRY_SECONDS)
+                await asyncio.sleep(RETRY_SECONDS)
             except (GroupRefusedError, NotAuthorized) as problem:
                 if str(problem) != str(self._refusal):
                     log.error("Group membership: %s", problem)
@@ -391,14 +324,16 @@ class Membership:
         self._steady = False
         self._rebalances.begin()
         self._join_at = float("inf")
-        joined = await self._while_beating(self._steps.join(self._member_id, self._metadata()), self._place.generation)
+        joined = await self._heartbeats.during(
+            self._steps.join(self._member_id, self._metadata()), self._place.generation, self._member_id
+        )
         self._member_id = joined.member_id
         leads = joined.leader == joined.member_id
         if not leads and self._place.leader:
             # Before anything else: the new leader may start at any moment.
             self._lead_no_more()
         sent = self._clock()
-        value = await self._while_beating(self._synced(joined), joined.generation)
+        value = await self._heartbeats.during(self._synced(joined), joined.generation, self._member_id)
         assignment = assignment_from_bytes(value, self._clock())
         shared = assignment.version >= VERSION
         if not shared and not leads and self._own is not None and self._own.has_had_any:
@@ -408,7 +343,7 @@ class Membership:
         self._rebalances.end()
         # Whoever is told of the assignment may go by it at once.
         self._steady = True
-        self._renew(sent, settled=True)
+        self._heartbeats.renew(sent, settled=True)
         if self._own is None:
             return
         if self._own.told.leaving:
@@ -452,7 +387,7 @@ class Membership:
             state.offset,
             min((each.until for each in state.held), default=None),
         )
-        self._state, self._moving = state, assignment.moving
+        self._state, self._heartbeats.moving = state, assignment.moving
         if self._own is not None:
             self._own.assigned(share)
         if leads and self._place.delayed_until is not None:
@@ -473,20 +408,17 @@ class Membership:
 
     # --- heartbeats and the lease -----------------------------------------------------------------------------------
 
-    def _next_beat(self) -> float:
-        return self._lease.last_beat + (MOVING_INTERVAL_SECONDS if self._moving else self._interval)
-
     async def _pause(self) -> bool:
         """Until the next heartbeat, or until it is time to join again; whether it is the heartbeat's."""
-        while (left := min(self._next_beat(), self._join_at) - self._clock()) > 0:
-            due = self._next_beat() <= self._join_at
+        while (left := min(self._heartbeats.next, self._join_at) - self._clock()) > 0:
+            due = self._heartbeats.next <= self._join_at
             self._woken.clear()
             try:
                 async with asyncio.timeout(left):
                     await self._woken.wait()
             except TimeoutError:
                 return due
-        return self._next_beat() <= self._join_at
+        return self._heartbeats.next <= self._join_at
 
     def _join_soon(self, at: float) -> None:
         self._join_at = min(self._join_at, at)
@@ -499,53 +431,6 @@ class Membership:
         self._join_at = float("inf")
         return self._own is not None and (self._place.leader or self._own.has_news(self._place))
 
-    async def _beat(self) -> None:
-        sent = self._clock()
-        try:
-            await self._steps.heartbeat(self._place.generation, self._member_id)
-        except RebalanceNeeded:
-            self._renew(sent, settled=False)
-            raise
-        self._renew(sent, settled=True)
-
-    async def _while_beating(self, step: Awaitable[T], generation: int) -> T:
-        """Does `step`, with heartbeats meanwhile: it is answered only when all members have come so far.
-
-        Raises what the heartbeats learn, too: where the coordinator is lost, the step would wait for its answer in vain.
-        """
-        if not self._member_id:
-            return await step
-        doing = asyncio.ensure_future(step)
-        beating = asyncio.create_task(self._beat_on(generation))
-        try:
-            await asyncio.wait({doing, beating}, return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                await beating
-            return await doing
-        finally:
-            doing.cancel()
-            beating.cancel()
-            await asyncio.gather(doing, beating, return_exceptions=True)
-
-    async def _beat_on(self, generation: int) -> None:
-        """Heartbeats until something is wrong. Raises CoordinatorLost, MembershipLost."""
-        while True:
-            await asyncio.sleep(self._next_beat() - self._clock())
-            sent = self._clock()
-            try:
-                await self._steps.heartbeat(generation, self._member_id)
-            except RebalanceNeeded:
-                pass
-            except GenerationOver:
-                # The group has gone on, as the answer that is under way will tell; or it has been lost.
-                await asyncio.sleep(_ANSWER_SECONDS)
-                raise
-            self._renew(sent, settled=False)
-
-    def _renew(self, sent: float, *, settled: bool) -> None:
-        self._lease.renew(sent, settled=settled)
-        self._report()
-
     def _lead_no_more(self) -> None:
         if self._work is None:
             self._end_lease()
@@ -557,7 +442,7 @@ class Membership:
         self._lease.end()
         self._steady = False
         self._place = GroupAssignment(self._place.generation)
-        self._moving = False
+        self._heartbeats.moving = False
         if self._own is not None:
             self._own.void()
         self._report()
@@ -577,11 +462,3 @@ class Membership:
                 except Exception:
                     # Heartbeats must continue, or a bug in the herder would cost the group its leader.
                     log.exception("A bug while handling a change of group membership: %s", assignment)
-
-
-def _waits(seconds: float) -> str:
-    until = time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + seconds))
-    return (
-        f"A killed worker stays a member until its session.timeout.ms is over. This worker waits until {until} "
-        f"({seconds:g} s), and exits if they are still members"
-    )
