@@ -119,8 +119,9 @@ HOW: Final = {
         f" sent and received as under Latency. After {takeover.BEFORE_S:g} s the worker with the task gets SIGTERM, or all"
         f" of its processes get kill -9 at once, {FULL.takeovers} times each. Then it is started again. Both sides have"
         f" session.timeout.ms={takeover.SESSION_S * 1000:.0f} (Kafka's default) and scheduled.rebalance.max.delay.ms=0: with"
-        " Kafka's default of the latter, a lost worker's tasks of Kafka Connect rest for five minutes. The median is shown,"
-        " and in brackets the worst."
+        " Kafka's default of the latter, a lost worker's tasks of Kafka Connect rest for five minutes. Then the same with"
+        " one worker alone, which is started again as soon as its processes are gone; also with exactly-once. Consumers"
+        " read what is committed. The median is shown, and in brackets the worst."
     ),
     "Copying exactly once": (
         "As under Copying, with two workers of each side that run all the while: one with"

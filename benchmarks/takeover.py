@@ -1,4 +1,6 @@
-"""Two workers of one group: one that copies ends or is killed, and the other one goes on. How long nothing is copied."""
+"""A worker that copies ends or is killed, and another one of its group goes on, or it is started again: how long nothing is
+copied.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
 from benchmarks.pairing import Arrival
 from benchmarks.plan import LATENCY_RECORD_BYTES, Durations
 from benchmarks.rig import Rig
-from benchmarks.sides import LABELS, MM2, OURS, Side, SideError, connector_config, open_side
+from benchmarks.sides import LABELS, MM2, NONE, OURS, Side, SideError, connector_config, open_side
 
 TOPIC: Final = "taken"
 RATE: Final = 200
@@ -32,11 +34,15 @@ PROPERTIES: Final = {"session.timeout.ms": "10000", "scheduled.rebalance.max.del
 CLEAN: Final = "clean end (SIGTERM)"
 KILL: Final = "kill -9"
 EVENTS: Final = (CLEAN, KILL)
+# A single worker, which is started again as soon as nothing of it is left.
+RESTART: Final = "kill -9 and a start, alone"
+RESTART_ONCE: Final = f"{RESTART}, exactly-once"
+RESTARTS: Final = {RESTART: NONE, RESTART_ONCE: {"exactly.once.source.support": "enabled"}}
 # Records are sent for so long before the event, and after it.
 BEFORE_S: Final = 3.0
-AFTER_S: Final = {CLEAN: 25.0, KILL: 45.0}
+AFTER_S: Final = {CLEAN: 25.0, KILL: 45.0, RESTART: 90.0, RESTART_ONCE: 90.0}
 PATIENCE_S: Final = 120.0
-AIM_S: Final = {CLEAN: 2.0, KILL: SESSION_S + 2.0}
+AIM_S: Final = {CLEAN: 2.0, KILL: SESSION_S + 2.0, RESTART: SESSION_S + 5.0, RESTART_ONCE: SESSION_S + 5.0}
 # What a worker does in the background after it has joined: the next event comes later.
 SETTLED_S: Final = 8.0
 
@@ -57,11 +63,14 @@ class Pause:
 
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
-    """Each side by itself: brokers of its own, two workers, one connector with one task."""
+    """Each side by itself: brokers of its own, two workers, one connector with one task. Then a worker alone."""
     found = []
     for name in sides:
         with Rig() as rig:
             found += _side(rig, name, durations, console)
+        for event in RESTARTS:
+            with Rig() as rig:
+                found.append(_alone(rig, name, event, durations, console))
     return found
 
 
@@ -92,6 +101,25 @@ def _side(rig: Rig, name: str, durations: Durations, console: Console) -> list[d
     return found
 
 
+def _alone(rig: Rig, name: str, event: str, durations: Durations, console: Console) -> dict[str, Any]:
+    rig.create_source_topic(TOPIC, 1)
+    pauses = []
+    with open_side(name, rig.target, properties={**PROPERTIES, **RESTARTS[event]}) as side:
+        side.wait_answering()
+        side.put(CONNECTOR, connector_config(rig.source, rig.target, name, TOPIC))
+        side.wait_running(CONNECTOR)
+        send(rig.source, TOPIC, 1, Load(100, 0.0, 1.0, LATENCY_RECORD_BYTES))
+        rig.wait_for_first_record(f"{name}.{TOPIC}", 1, PATIENCE_S)
+        for _ in range(durations.takeovers):
+            time.sleep(SETTLED_S)
+            pauses.append(_round(rig, (side,), name, event))
+            console.say(
+                f"{LABELS[name]}, {event}: it copies after {pauses[-1].after:.2f} s, a record was {pauses[-1].pause:.2f} s"
+                f" late, {pauses[-1].lost} lost, {pauses[-1].repeated} repeated"
+            )
+    return _figures(name, event, pauses)
+
+
 def _round(rig: Rig, pair: Sequence[Side], name: str, event: str) -> Pause:
     owner = _owner(pair)
     load = Load(RATE, 0.0, BEFORE_S + AFTER_S[event], LATENCY_RECORD_BYTES)
@@ -100,25 +128,32 @@ def _round(rig: Rig, pair: Sequence[Side], name: str, event: str) -> Pause:
         time.sleep(BEFORE_S)
         at = time.monotonic()
         end(owner, event)
+        if event in RESTARTS:
+            _start_again(owner)
         # Records that were never sent are not lost.
         sending.result()
         time.sleep(AFTER_LAST_S)
         pause = longest_pause(receiver.arrivals(), at, load.measured)
-    # All of it is gone before the same files and port are used again.
-    _wait_ended(owner)
-    owner.start()
+    if event not in RESTARTS:
+        _start_again(owner)
     owner.wait_answering()
     for each in pair:
         each.wait_running(CONNECTOR)
     return pause
 
 
+def _start_again(side: Side) -> None:
+    # All of it is gone before the same files and port are used again.
+    _wait_ended(side)
+    side.start()
+
+
 def end(side: Side, event: str) -> None:
-    """SIGTERM to the worker, or kill -9 to all its processes at once."""
+    """SIGTERM to the worker, or kill -9 to all its processes at once, by the event."""
     root, *others = side.tree().pids()
-    for pid in (root, *others) if event == KILL else (root,):
+    for pid in (root,) if event == CLEAN else (root, *others):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL if event == KILL else signal.SIGTERM)
+            os.kill(pid, signal.SIGTERM if event == CLEAN else signal.SIGKILL)
 
 
 def _wait_ended(side: Side) -> None:
@@ -193,10 +228,11 @@ def findings(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
             wanted = AIM_S[each["event"]]
             met = each["after_worst"] <= wanted and not each["lost"]
             said = f"{each['after_worst']:.2f} s at worst, {each['lost']} lost"
-            aims.append(Aim(f"Take-over after a {each['event']}", said, f"≤ {wanted:g} s, none lost", met))
+            what = "A worker goes on after" if each["event"] in RESTARTS else "Take-over after a"
+            aims.append(Aim(f"{what} {each['event']}", said, f"≤ {wanted:g} s, none lost", met))
     head = (
         "s (worst)",
-        "from the event to the next owner's first record",
+        "from the event to the first record that is copied again",
         "the latest record came after",
         "lost",
         "repeated",

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.plan import OTHERS
 from benchmarks.report import NAMES
-from benchmarks.takeover import AIM_S, CLEAN, KILL, findings, longest_pause
+from benchmarks.takeover import AIM_S, CLEAN, KILL, RESTART, RESTART_ONCE, findings, longest_pause
 
 
 def test_the_pause_ends_with_the_record_that_waited_longest() -> None:
@@ -36,7 +36,7 @@ def row(side: str, event: str, worst: float, lost: int = 0) -> dict[str, object]
     return {"side": side, "event": event, "lost": lost, "rounds": [{}], **figures}
 
 
-@pytest.mark.parametrize("event", [CLEAN, KILL])
+@pytest.mark.parametrize("event", [CLEAN, KILL, RESTART, RESTART_ONCE])
 def test_the_aim_is_that_of_each_event_and_loses_nothing(event: str) -> None:
     limit = AIM_S[event]
     met = [findings([row("ours", event, *each)])[1][0].met for each in ((limit,), (limit + 0.1,), (limit, 1))]
