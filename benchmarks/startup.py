@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.console import Console
@@ -108,16 +110,35 @@ def _start(
 
 
 def _put(rig: Rig, name: str, number: int) -> float:
-    alias = f"{name}-{number}-put"
-    topic = f"data-{alias}"
-    rig.create_source_topic(topic, 1)
-    feed(rig.source.bootstrap_servers, topic, 1, batches(PROFILES[0])[:1], 1)
     with open_side(name, rig.target, f"-{number}-put") as side:
         side.wait_answering("/")
         time.sleep(SETTLED_S)
-        began = time.monotonic()
-        side.put("copy", connector_config(rig.source, rig.target, alias, topic))
-        return arrived(rig, f"{alias}.{topic}", 1) - began
+        return _first_of(rig, side, f"{name}-{number}-put")
+
+
+def _first_of(rig: Rig, side: Side, alias: str) -> float:
+    """Seconds from the PUT of a connector to its first record."""
+    topic = f"data-{alias}"
+    rig.create_source_topic(topic, 1)
+    feed(rig.source.bootstrap_servers, topic, 1, batches(PROFILES[0])[:1], 1)
+    began = time.monotonic()
+    side.put("copy", connector_config(rig.source, rig.target, alias, topic))
+    return arrived(rig, f"{alias}.{topic}", 1) - began
+
+
+def puts(rounds: int, sides: Sequence[str], other: Path) -> dict[str, list[float]]:
+    """The same of workers that stay up, in turns; `other` is the checkout of the side BEFORE. The first does not count."""
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    with Rig() as rig, ExitStack() as stack:
+        workers = {name: stack.enter_context(open_side(name, rig.target, "-puts", other=other)) for name in sides}
+        for worker in workers.values():
+            worker.wait_answering("/")
+        time.sleep(SETTLED_S)
+        for number in range(rounds + 1):
+            for name in in_turns(sides, number):
+                found[name].append(_first_of(rig, workers[name], f"{name}-{number}"))
+                workers[name].delete("copy")
+    return {name: times[1:] for name, times in found.items()}
 
 
 def _tell(side: Side, console: Console) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import against, throughput
+from benchmarks import against, startup, throughput
 from benchmarks.sides import BEFORE, OURS, Product, open_side
 from deploy.local import LocalCluster
 
@@ -30,6 +30,17 @@ def test_the_ratio_is_that_of_each_round(
     assert "0.900 to 1.100" in shown
     (_, _, _, *how), *more = asked
     assert (how, more) == ([(BEFORE, OURS), tmp_path, not in_turns], [])
+
+
+def test_first_records_after_a_put_are_compared_by_their_medians(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    times = {BEFORE: [1.0, 0.8, 5.0], OURS: [1.2, 1.1, 0.9]}
+    monkeypatch.setattr(startup, "puts", lambda rounds, sides, other: {name: times[name] for name in sides})
+    assert against.main([str(tmp_path), "--put"]) == 0
+    shown = capsys.readouterr().out
+    assert "Here / there: 1.100" in shown
+    assert "0.80 to 5.00" in shown
 
 
 def test_the_other_checkout_is_started_by_its_own_script(tmp_path: Path) -> None:
