@@ -35,6 +35,7 @@ LEFT_OUT: Final = frozenset({"pyspark", "py4j"})
 _NOT_PACKED: Final = frozenset(
     {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages", "dist-packages"}
 )
+# Of pyarrow, 15 MB.
 _HEADERS: Final = frozenset({"include", "tests"})
 # The same for `zlib` at its best would take five times as long, for a tenth less.
 _LEVEL: Final = 4
@@ -68,6 +69,7 @@ def pack(output: Path, extra: Sequence[str] = ()) -> None:
                 with tarfile.open(fileobj=unfinished, mode="w:gz", compresslevel=_LEVEL, dereference=True) as archive:
                     for each in sorted(tree.iterdir()):
                         archive.add(each, arcname=each.name, filter=_of_nobody)
+                unfinished.flush()
                 os.chmod(unfinished.name, 0o644)
                 os.replace(unfinished.name, output)
             except BaseException:
@@ -163,7 +165,8 @@ def _copy_packages(packages: Path, extra: Sequence[str]) -> None:
 def _copy_distribution(each: Distribution, packages: Path) -> None:
     for file in each.files or ():
         # What is outside of the packages are programs and manuals.
-        if ".." in file.parts or file.suffix == ".pyc" or _HEADERS.intersection(file.parts[1:-1]):
+        unused = file.parts[0] == "pyarrow" and _HEADERS.intersection(file.parts[1:-1])
+        if ".." in file.parts or file.suffix == ".pyc" or unused:
             continue
         _copy_file(Path(str(file.locate())), packages / file)
 

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 
 import pytest
 
 from mirror_connect.connectors.spark_masters import Kind
-from mirror_connect.spark_jobs.cluster_settings import CLUSTER_SETTINGS, CLUSTERS, cluster_settings, memory_overhead
+from mirror_connect.spark_jobs.cluster_settings import (
+    ARCHIVES,
+    CLUSTER_SETTINGS,
+    CLUSTERS,
+    CORES,
+    EXECUTOR_ENVIRONMENT,
+    EXECUTOR_OPTIONS,
+    OVERHEAD,
+    cluster_settings,
+    memory_overhead,
+)
+from mirror_connect.spark_jobs.jvm import spark_home
 
+# Where Spark declares its settings.
+_CONFIG_CLASSES = {
+    "spark-core_*.jar": ("org/apache/spark/internal/config/", "org/apache/spark/SparkConf"),
+    "spark-launcher_*.jar": ("org/apache/spark/launcher/SparkLauncher",),
+    "spark-kubernetes_*.jar": ("org/apache/spark/deploy/k8s/Config",),
+}
 MASTERS = {Kind.STANDALONE: "spark://a:7077", Kind.YARN: "yarn", Kind.KUBERNETES: "k8s://a:6443"}
 
 
@@ -120,3 +138,16 @@ def test_each_setting_has_a_reason_and_stands_once_for_a_kind() -> None:
     for kind in CLUSTERS:
         names = [each.name for each in CLUSTER_SETTINGS if kind in each.kinds]
         assert len(names) == len(set(names))
+
+
+def test_each_name_is_one_that_spark_reads() -> None:
+    """A name that nobody reads would have no effect, and nobody would say so."""
+    names = {each.name for each in CLUSTER_SETTINGS} | {ARCHIVES, CORES, EXECUTOR_OPTIONS, OVERHEAD}
+    # Variables of executors have any name.
+    wanted = {name for name in names if not name.startswith(EXECUTOR_ENVIRONMENT)}
+    found: set[str] = set()
+    for jar, classes in _CONFIG_CLASSES.items():
+        with zipfile.ZipFile(next((spark_home() / "jars").glob(jar))) as archive:
+            of_config = [each for each in archive.namelist() if each.startswith(classes) and each.endswith(".class")]
+            found |= {name for each in of_config for name in wanted if name.encode() in archive.read(each)}
+    assert wanted - found == set()
