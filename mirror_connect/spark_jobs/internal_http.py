@@ -82,17 +82,17 @@ class InternalHttp:
                 raise WorkerUnreachableError(f"{method} {path}: HTTP {response.status}")
             return json.loads(content)
 
-    @property
-    def was_reached(self) -> bool:
-        """Whether the worker has ever answered this process."""
-        return self._url in _answered
-
     def close(self) -> None:
         """Closes the connection; a request under way in another thread fails at once."""
         if (connected := self._connection.sock) is not None:
             with contextlib.suppress(OSError):  # `close` alone would not wake a thread that waits for an answer
                 connected.shutdown(socket.SHUT_RDWR)
         self._connection.close()
+
+
+def was_reached(url: str) -> bool:
+    """Whether the worker has ever answered this process."""
+    return url in _answered
 
 
 def why_unreachable(url: str, fingerprint: str, timeout: float = REQUEST_TIMEOUT_S) -> str | None:

@@ -20,7 +20,7 @@ from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Partit
 from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.log_levels import log_of_a_task
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
-from mirror_connect.spark_jobs.worker_client import WorkerClient
+from mirror_connect.spark_jobs.worker_client import NeverReachedError, WorkerClient
 
 if TYPE_CHECKING:
     import pyarrow
@@ -117,12 +117,12 @@ def shared_function(handle: RunHandle) -> ArrowFunction:
 
 
 def run_epoch(handle: RunHandle, seconds: float) -> None:
-    """Runs one epoch. Never raises: it reports an error of the task to the worker, which decides what follows."""
+    """Runs one epoch. It reports an error of the task to the worker, which decides what follows. NeverReachedError."""
     _run(epoch_of(handle, seconds))
 
 
 def run_shared_epoch(handle: RunHandle) -> None:
-    """Runs the epochs of all light tasks, until the worker has none any more. Never raises."""
+    """Runs the epochs of all light tasks, until the worker has none any more. NeverReachedError."""
     from mirror_connect.spark_jobs.shared_process import SharedProcess  # noqa: PLC0415 — the driver needs it not
 
     _run(SharedProcess(handle, epoch_of).run())
@@ -154,6 +154,9 @@ async def epoch_of(
         client.close()
         await asyncio.sleep(IDLE_EPOCH_SECONDS)
         return
+    except NeverReachedError:
+        client.close()
+        raise
     client.start()
     log.debug("An epoch of task %s-%d begins, attempt %s", spec.connector, spec.task, client.attempt)
     timer = loop.call_later(seconds, client.end_epoch)

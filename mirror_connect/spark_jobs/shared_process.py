@@ -23,7 +23,7 @@ from typing import Any, Final
 from mirror_connect.connectors.problems import forget_problems
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
-from mirror_connect.spark_jobs.worker_client import RETRY_S
+from mirror_connect.spark_jobs.worker_client import RETRY_S, NeverReachedError, never_reached
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,17 @@ class SharedProcess:
         self._http = InternalHttp(handle.url, handle.token, handle.fingerprint)
         self._runs: dict[str, RunHandle] = {}
         self._over = False
+        self._error: NeverReachedError | None = None
         self._changed = asyncio.Event()
         self._beginning = asyncio.Lock()
         self._parent = os.getppid()
         self._thread = threading.Thread(target=self._ask_for_ever, name="runs", daemon=True)
 
     async def run(self) -> None:
-        """Returns when the worker has no run for this process any more, and the epochs of all have ended."""
+        """Returns when the worker has no run for this process any more, and the epochs of all have ended.
+
+        NeverReachedError.
+        """
         loop = self._loop = asyncio.get_running_loop()
         os.environ.setdefault("UV_THREADPOOL_SIZE", LOOKUPS)
         loop.set_default_executor(ThreadPoolExecutor(MOST_THREADS, "requests"))
@@ -77,6 +81,8 @@ class SharedProcess:
         finally:
             self._over = True
             self._http.close()
+        if self._error is not None:
+            raise self._error
 
     async def _one_epoch(self, run: RunHandle) -> None:
         try:
@@ -88,7 +94,7 @@ class SharedProcess:
             self._changed.set()
 
     def _ask_for_ever(self) -> None:
-        version = -1
+        version, began = -1, time.monotonic()
         while not self._over:
             try:
                 plan = self._http.call("GET", f"/shared/{self._handle.run_id}?after={version}", timeout=PLAN_TIMEOUT_S)
@@ -96,6 +102,8 @@ class SharedProcess:
                 self._over = True
             except WorkerUnreachableError:
                 time.sleep(RETRY_S)
+                self._error = never_reached(self._handle, began)
+                self._over = self._over or self._error is not None
             else:
                 version = plan["version"]
                 # At the same address, behind the same certificate.

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from deploy.local.tls_material import TlsMaterial, create_tls_material
-from mirror_connect.spark_jobs.internal_http import InternalHttp, WorkerUnreachableError, why_unreachable
+from mirror_connect.spark_jobs.internal_http import InternalHttp, WorkerUnreachableError, was_reached, why_unreachable
 
 
 @dataclass
@@ -86,9 +86,9 @@ def old(material: TlsMaterial) -> Iterator[Server]:
 
 def test_the_one_certificate_gets_the_token_whatever_its_name_and_authority(worker: Server) -> None:
     http = InternalHttp(worker.url, "the-token", worker.fingerprint)
-    assert (http.was_reached, http.call("GET", "/")) == (False, {})
+    assert (was_reached(worker.url), http.call("GET", "/")) == (False, {})
     http.close()
-    assert (worker.received, http.was_reached) == (["Bearer the-token"], True)
+    assert (worker.received, was_reached(worker.url)) == (["Bearer the-token"], True)
     assert why_unreachable(worker.url, worker.fingerprint) is None
 
 

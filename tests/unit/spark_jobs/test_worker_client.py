@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,6 +19,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import PartitionMeasures, TaskMeasures, Window
 from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition, TaskReport
 from mirror_connect.spark_jobs import worker_client
+from mirror_connect.spark_jobs.executor_errors import executor_line
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, WorkerUnreachableError
 from mirror_connect.spark_jobs.worker_client import WorkerClient
 from tests.fakes.source_spec import source_spec
@@ -186,6 +189,39 @@ async def test_a_loop_that_hangs_is_told_by_the_thread_that_reports(url: str, mo
             loop.comes_round()
     assert silences == [0.0, 0.0, 0.0, 1.2, 1.8, 0.0]
     client.close()
+
+
+async def test_an_executor_that_never_reaches_the_worker_says_so_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_client, "REACH_S", 0.0)
+    url = f"https://127.0.0.1:{_closed_port()}"
+    client = WorkerClient(RunHandle(url, "run", "the-token", "0" * 64), asyncio.get_running_loop())
+    with pytest.raises(worker_client.NeverReachedError) as raised:
+        await client.spec()
+    client.close()
+    trace = "".join(traceback.format_exception(raised.value))
+    text = f"Lost task 0.7 in stage 5.0 (TID 12) (10.0.0.1 executor 3): PythonException: {trace}"
+    line = executor_line(text)
+    assert line is not None
+    assert line.startswith("Executor 3 on 10.0.0.1 ")
+    assert (url in line, "the-token" in text) == (True, False)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+async def test_who_has_reached_the_worker_or_is_on_its_machine_goes_on_trying(
+    url: str, *, reached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_client, "REACH_S", 0.0)
+    gone = f"http://127.0.0.1:{_closed_port()}"
+    handle = RunHandle(url if reached else gone, "run", "token", "0" * 64 if reached else "")
+    if reached:
+        await asyncio.to_thread(InternalHttp(url, "token").call, "POST", "/", {})
+    assert await asyncio.to_thread(worker_client.never_reached, handle, 0.0) is None
+
+
+def _closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
 
 
 class _Loop:
