@@ -30,6 +30,7 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.worker_connectors.carried_specs import carried
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.app.worker_connectors.task_fencing import TaskFencing
@@ -94,10 +95,16 @@ class Worker:
             backing.transactional_id,
             program=program,
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
-            remote=not is_local(spark.master),
         )
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
-        self._supervisor = Supervisor(spark, specs, self._membership.runs_for, flow=flow, metrics=metrics)
+        self._supervisor = Supervisor(
+            spark,
+            specs,
+            self._membership.runs_for,
+            flow=flow,
+            metrics=metrics,
+            carried=None if is_local(spark.master) else carried,
+        )
         self.herder: Final = Herder(
             configs=self.configs,
             statuses=self._statuses,

@@ -103,7 +103,8 @@ def _jaas_secrets(text: str) -> set[str]:
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with all secrets replaced by `[hidden]`; longer ones first, because one may be part of another."""
-    return _redact(text, _longest_first(itertools.chain.from_iterable(map(_written, secrets))))
+    # The forms of a long secret, such as a PEM text, take longer than most texts.
+    return text and _redact(text, _longest_first(itertools.chain.from_iterable(map(_written, secrets))))
 
 
 def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:

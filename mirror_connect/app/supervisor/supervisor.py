@@ -23,7 +23,7 @@ from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.app.supervisor.task_runs import UNASSIGNED, TaskRuns
 from mirror_connect.app.supervisor.task_watch import TaskWatch
-from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.connectors.task_protocol import TaskId, TaskSpec
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Supervisor:
     """See the module. `lease` gives the seconds that the worker's tasks may still write; `clock` gives seconds.
 
     `requests` serves the processes of tasks. `flow`: its name in a process with several flows. `metrics` takes what tasks
-    measure.
+    measure. `carried`: see TaskRequests.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Supervisor:
         flow: str = "",
         clock: Callable[[], float] = time.monotonic,
         metrics: WorkerMetrics | None = None,
+        carried: Callable[[TaskSpec], TaskSpec] | None = None,
     ) -> None:
         self.flow: Final = flow
         self._spark = spark
@@ -53,7 +54,7 @@ class Supervisor:
         self._readiness = SparkReadiness(lambda: spark.slots, clock)
         self._watch = TaskWatch(self._runs, self._restarts, spark, clock, self._look_at_spark)
         self.requests: Final = TaskRequests(
-            self._runs, self._restarts, specs, lease, clock, metrics=metrics or WorkerMetrics()
+            self._runs, self._restarts, specs, lease, clock, metrics=metrics or WorkerMetrics(), carried=carried
         )
         self._stopping = False
         spark.add(self)

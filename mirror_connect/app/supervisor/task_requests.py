@@ -53,7 +53,11 @@ ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
 class TaskRequests:
-    """See the module. `lease` gives the seconds that the worker's tasks may still write; `metrics` takes what they tell."""
+    """See the module. `lease` gives the seconds that the worker's tasks may still write; `metrics` takes what they tell.
+
+    `carried` makes of a spec what a task gets that is on another machine, without the worker's files; it may block and raise
+    ConfigError. None: tasks are on this one.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class TaskRequests:
         clock: Callable[[], float],
         *,
         metrics: WorkerMetrics,
+        carried: Callable[[TaskSpec], TaskSpec] | None = None,
     ) -> None:
         self._runs = runs
         self._restarts = restarts
@@ -71,6 +76,7 @@ class TaskRequests:
         self._lease = lease
         self._clock = clock
         self._metrics = metrics
+        self._carried = carried
 
     async def spec(
         self, run: TaskRun, attempt: str, *, process: TaskProcess | None = None, shared: bool = False
@@ -93,6 +99,8 @@ class TaskRequests:
             found = resolved_secrets(config, resolved)
             run.secrets |= found
             spec = await self._specs.build(run.run_id, run.task, config, resolved, version)
+            # In a thread: it opens key stores.
+            sent = spec if self._carried is None else await asyncio.to_thread(self._carried, spec)
         except Exception as error:
             if run.is_work_of(attempt):
                 self._has_no_spec(run, error)
@@ -103,7 +111,7 @@ class TaskRequests:
             return None
         clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
         run.spec, run.secrets, run.late = spec, found.union(*map(secrets_of, clients)), None
-        return spec
+        return sent
 
     def _has_no_spec(self, run: TaskRun, error: Exception) -> None:
         """Reports why, and ends the run unless the task can ask again."""

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.storage.offsets import SourceOffsetStore
-from mirror_connect.app.worker_connectors.carried_specs import carried
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
 from mirror_connect.app.worker_connectors.offset_stores import Reported, Stores
 from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedTaskConfigs
@@ -55,7 +54,6 @@ class TaskSpecs:
     `transactional_id` of a task; empty if the lease alone fences its former processes. `program`: see TaskSpec.
     `fence`: if tasks copy exactly once, fences former tasks of a connector; it raises ClusterUnreachable, NotAuthorized
     and ConfigError. None: they copy at least once.
-    `remote`: whether tasks are on other machines, without the worker's files.
     """
 
     def __init__(
@@ -68,10 +66,8 @@ class TaskSpecs:
         *,
         program: str = CONNECT,
         fence: Callable[[str], Awaitable[None]] | None = None,
-        remote: bool = False,
     ) -> None:
         self._fence = fence
-        self._remote = remote
         self._worker = worker
         self._program = program
         self._transactional_id = transactional_id
@@ -111,7 +107,7 @@ class TaskSpecs:
         if self._fence is not None:
             # Before the task can begin a transaction, and in any case before it asks where to continue.
             await self._fence(task.connector)
-        spec = TaskSpec(
+        return TaskSpec(
             run_id=run_id,
             connector=task.connector,
             task=task.task,
@@ -136,8 +132,6 @@ class TaskSpecs:
             transaction_boundary=boundary,
             transaction_interval_ms=interval,
         )
-        # In a thread: a store is opened by a process.
-        return await asyncio.to_thread(carried, spec) if self._remote else spec
 
     def _boundary(self, settings: Settings) -> tuple[str, int]:
         """When transactions end. ConfigError for what no connector here can do: a Java worker may have taken it."""

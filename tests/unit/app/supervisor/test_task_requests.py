@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.task_requests import NOT_COMMITTED
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import SourceOffset
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskSpec
 from tests.fakes.spark_rig import SECRET
 from tests.fakes.supervised import A, Process, World, wanted
 
@@ -42,6 +43,28 @@ async def test_a_task_that_nothing_fences_off_is_told_its_positions_when_nothing
         world.later(1.0)
         await following.say("STARTING", 0)
     assert await following.source_offsets(fenceable=False) == [SourceOffset("t", 0, 7)]
+
+
+async def test_a_task_on_another_machine_is_sent_what_it_needs_there_and_the_worker_keeps_its_own(world: World) -> None:
+    world.supervisor.requests._carried = lambda spec: replace(spec, source={"ssl.keystore.key": "a-key"})
+    world.supervisor.want({A: wanted("t-0")})
+    run = world.run(A)
+    sent = await world.supervisor.requests.spec(run, "one")
+    assert sent is not None
+    assert run.spec is not None
+    # Texts for people are searched for each secret: not for the content of stores.
+    assert (sent.source["ssl.keystore.key"], run.spec.source, "a-key" in run.secrets) == ("a-key", {}, False)
+
+
+async def test_a_store_that_cant_be_read_for_a_task_on_another_machine_fails_the_task(world: World) -> None:
+    def unreadable(_: TaskSpec) -> TaskSpec:
+        raise ConfigError("ssl.keystore.location", "/nowhere", "no such file")
+
+    world.supervisor.requests._carried = unreadable
+    world.supervisor.want({A: wanted("t-0")})
+    assert await world.supervisor.requests.spec(world.run(A), "one") is None
+    assert world.events.of(A)[-1] == "FAILED"
+    assert "ssl.keystore.location" in (world.events.trace(A) or "")
 
 
 async def test_a_process_that_was_replaced_does_not_say_whether_its_successor_is_fenced_off(world: World) -> None:

@@ -117,27 +117,10 @@ async def test_what_no_offset_can_be_is_no_position(
     ]
 
 
-@pytest.mark.parametrize("remote", [True, False])
-async def test_the_worker_reads_the_stores_of_tasks_on_other_machines_alone(
-    *, remote: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
-    of_source = {"source.cluster.security.protocol": "SSL", "source.cluster.ssl.truststore.location": "/nowhere"}
-    specs, config = specs_of(remote=remote), {**CONFIG, **of_source}
-    if remote:
-        with pytest.raises(ConfigError) as refused:
-            await specs.build("run", TaskId("c", 0), config, config, 1)
-        assert refused.value.name == "ssl.truststore.location"
-    else:
-        assert (await specs.build("run", TaskId("c", 0), config, config, 1)).source["ssl.truststore.location"]
-
-
 def specs_of(
     offsets: OffsetStore | None = None,
     fence: Callable[[str], Awaitable[None]] | None = None,
     producer: Mapping[str, str] | None = None,
-    *,
-    remote: bool = False,
 ) -> TaskSpecs:
     worker, targets, store = Worker(), Targets(producer or {}), OpenStore(_any(offsets), "connect-offsets", 5)
 
@@ -145,15 +128,7 @@ def specs_of(
         return store
 
     stores = OffsetStores(lambda: store, other)
-    return TaskSpecs(
-        _any(worker),
-        lambda config: config,
-        _any(targets),
-        stores,
-        lambda task: f"g-{task}",
-        fence=fence,
-        remote=remote,
-    )
+    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores, lambda task: f"g-{task}", fence=fence)
 
 
 def _any(value: Any) -> Any:
