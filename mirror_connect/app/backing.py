@@ -56,8 +56,11 @@ class Backing(Protocol):
     async def join(self) -> None:
         """Returns when the worker has its place. Raises why it gets none."""
 
-    async def leave(self, farewell_s: float) -> None:
-        """Gives the place up, when nothing is written any more. `farewell_s`: for what others should hear before that."""
+    async def leave(self, farewell_s: float, *, silently: bool = False) -> None:
+        """Gives the place up, when nothing is written any more. `farewell_s`: for what others should hear before that.
+
+        `silently`: tasks elsewhere may still write, for as long as they have a lease. Others are not told before.
+        """
 
     async def close(self, patience_s: float) -> None:
         """Closes connections, while the logs are stopped."""

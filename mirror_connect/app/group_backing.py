@@ -98,9 +98,9 @@ class GroupBacking:
         await self._guard.refuse_other_topics()
         await self.membership.join()
 
-    async def leave(self, farewell_s: float) -> None:
+    async def leave(self, farewell_s: float, *, silently: bool = False) -> None:
         """See Backing."""
-        await self.membership.leave(farewell_s)
+        await self.membership.leave(farewell_s, silently=silently)
 
     async def close(self, patience_s: float) -> None:
         """See Backing."""

@@ -39,6 +39,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import WORKER_USER
 from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import CONNECT, DEDICATED
+from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
@@ -229,8 +230,16 @@ class Worker:
         """Writes the last statuses, then leaves the group: the next leader finds all that was written."""
         self._until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S
         await within(self.herder.stop(STATUS_PATIENCE_S), "writing the last statuses", keeping_s=LEAST_PATIENCE_S)
+        # On a cluster, nobody knows whether a task that did not return has ended. Its lease ends with this worker's session.
+        left_behind = self._supervisor.claimed_tasks() if self._spark.is_remote else ()
+        if left_behind:
+            log.warning(
+                "%s did not return in time, and may still write: the group waits for the session of this worker",
+                counted(len(left_behind), "task"),
+            )
         patience = left(self._until)
-        await within(self._backing.leave(patience - LEAST_PATIENCE_S), "leaving the group", patience)
+        leaving = self._backing.leave(patience - LEAST_PATIENCE_S, silently=bool(left_behind))
+        await within(leaving, "leaving the group", patience)
 
     async def close(self) -> None:
         """Closes the topics; `leave` comes before."""

@@ -64,6 +64,9 @@ class Application:
             if cold and not plan["runs"]:
                 threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             cold = False
+            if self._executors is not None:
+                # Before queries start: they must not begin there.
+                self._executors.replace(plan.get("given_up", ()))
             self._apply({run["run_id"]: run for run in plan["runs"]})
 
     def _set_log_levels(self, told: LogLevels) -> None:
@@ -86,11 +89,11 @@ class Application:
         for run_id in [known for known in self._queries if known not in wanted]:
             # The worker removes a run from the plan when its task has returned or was killed.
             query = self._queries.pop(run_id)
-            try:
-                query.stop()
-            except Exception:  # an error of one query must not affect the others
-                log.exception("query of run %s did not stop", run_id)
-            shutil.rmtree(self._scratch / run_id, ignore_errors=True)
+            if self._executors is None:
+                self._stop(run_id, query)
+            else:
+                # Its executor may be frozen, and others must not wait for it.
+                threading.Thread(target=self._stop, args=(run_id, query), name=f"stop-{run_id}", daemon=True).start()
         for run_id in [known for known in self._failed_starts if known not in wanted]:
             del self._failed_starts[run_id]
         for run_id, run in wanted.items():
@@ -104,6 +107,13 @@ class Application:
             except Exception as error:  # the worker shows it as the failure of this task alone
                 log.exception("query of run %s did not start", run_id)
                 self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
+
+    def _stop(self, run_id: str, query: Any) -> None:
+        try:
+            query.stop()
+        except Exception:  # an error of one query must not affect the others
+            log.exception("query of run %s did not stop", run_id)
+        shutil.rmtree(self._scratch / run_id, ignore_errors=True)
 
     def _jvm_figures(self) -> dict[str, Any] | None:
         """Now and then; None in between, and if the JVM does not answer."""

@@ -69,6 +69,8 @@ CLUSTER_SETTINGS: Final = (
         "the status says which executors are missing; the start does not wait for them", _MANAGED),
     ClusterSetting("spark.speculation", "false",
         "a second process of a task would fence the first one", fixed=True),
+    ClusterSetting("spark.decommission.enabled", "true",
+        "an executor that is to go gets no new tasks, and those on it move while it is there"),
     ClusterSetting("spark.task.cpus", "1", "each task has one slot", fixed=True),
     ClusterSetting("spark.dynamicAllocation.enabled", "false",
         "tasks never end, so executors would be asked for and never given back", fixed=True),

@@ -1,24 +1,31 @@
-"""The executors of the application, as Spark knows them now: they come and go on a cluster."""
+"""The executors of the application, as Spark knows them now, and the end of those that the worker gives up."""
 
 from __future__ import annotations
 
 import json
+import logging
+import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("mirror_connect.spark_jobs")
+# Spark gives the executor no task long before that; then only the cluster is waited for.
+ASKED_S: Final = 1.0
 # The driver is in Spark's list as well, with no slot on a cluster.
 _DRIVER: Final = "driver"
 
 
 class Executors:
-    """Asks Spark's driver. A look is three calls into the JVM, whatever their number."""
+    """Asks Spark's driver. A look is a few calls into the JVM, whatever their number."""
 
     def __init__(self, session: SparkSession) -> None:
         self._context: Any = session.sparkContext._jsc.sc()
         writer = session.sparkContext._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter()
         self._as_json: Any = writer.mapper()
+        self._given_up: set[str] = set()
         self._profile: Any = self._context.resourceProfileManager().defaultResourceProfile()
 
     @property
@@ -31,10 +38,44 @@ class Executors:
         return int(self._context.maxNumConcurrentTasks(self._profile))
 
     def all(self) -> list[dict[str, Any]]:
-        """`id`, `host` and `slots` of each that is alive."""
+        """Each that is alive: `id`, `host`, `slots`, how many `tasks` it has, whether it is `draining` (decommissioned)."""
+        draining = self._draining()
         found = json.loads(self._as_json.writeValueAsString(self._context.statusStore().executorList(True)))
         return [
-            {"id": each["id"], "host": each["hostPort"].rpartition(":")[0], "slots": each["maxTasks"]}
+            {
+                "id": each["id"],
+                "host": each["hostPort"].rpartition(":")[0],
+                "slots": each["maxTasks"],
+                "tasks": each["activeTasks"],
+                "draining": each["id"] in draining,
+            }
             for each in found
             if each["id"] != _DRIVER
         ]
+
+    def _draining(self) -> set[str]:
+        try:
+            found: str = self._context.schedulerBackend().executorsPendingDecommission().keySet().mkString(",")
+        except Exception:  # Spark changes the map meanwhile, or has none
+            log.debug("The executors that are being decommissioned can't be read", exc_info=True)
+            return set()
+        return set(filter(None, found.split(",")))
+
+    def replace(self, executors: Iterable[str]) -> None:
+        """Ends these executors and asks the cluster for others. Spark gives them no task from now on.
+
+        By itself, Spark would wait for two minutes until it takes an executor for lost. The cluster may take a while to
+        answer, or may not be there, so this is done in the background.
+        """
+        for executor in set(executors) - self._given_up:
+            self._given_up.add(executor)
+            ending = threading.Thread(target=self._replace, args=(executor,), name=f"end-of-{executor}", daemon=True)
+            ending.start()
+            ending.join(ASKED_S)
+
+    def _replace(self, executor: str) -> None:
+        try:
+            if not self._context.killAndReplaceExecutor(executor):
+                log.warning("Spark did not end executor %s: it does not know it any more", executor)
+        except Exception:  # Spark notices the loss later, by itself
+            log.exception("executor %s was not ended", executor)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.task_protocol import ABANDONED, EPOCH_ENDED, FAILED, FENCED, FINISHED
+from mirror_connect.connectors.task_protocol import ABANDONED, DRIVER, EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.executor_place import executor_place
 from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.log_levels import log_of_a_task
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
@@ -132,8 +134,25 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
     import uvloop  # noqa: PLC0415 — only task processes need it
 
     log_of_a_task()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with outliving_the_daemon(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work)
+
+
+@contextlib.contextmanager
+def outliving_the_daemon() -> Iterator[None]:
+    """Lets a task commit and say its last words when its executor is killed, which it does within 3 s (worker_client.py).
+
+    PySpark's daemon sends SIGHUP to its children when the JVM is gone. Without last words, the worker would wait for the end
+    of the lease, because it sees no process of an executor. With a local master it kills them.
+    """
+    if executor_place().executor == DRIVER:
+        yield
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 async def epoch_of(

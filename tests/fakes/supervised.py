@@ -120,15 +120,18 @@ class Process:
 
     _pids = itertools.count(1000)
 
-    def __init__(self, world: World, run: TaskRun, pid: int | None = None, *, shared: bool = False) -> None:
+    def __init__(
+        self, world: World, run: TaskRun, pid: int | None = None, *, shared: bool = False, executor: str = DRIVER
+    ) -> None:
         self.world, self.run, self.shared = world, run, shared
         self.pid = pid or next(self._pids)
-        self.executor = DRIVER
+        self.executor = executor
         self.attempt = f"attempt of {self.pid} {next(self._pids)}"
         world.application.alive.add(self.pid)
 
     async def ask(self) -> TaskSpec | None:
-        process = TaskProcess(self.executor, self.pid) if self.shared else None
+        told = self.shared or self.executor != DRIVER
+        process = TaskProcess(self.executor, self.pid) if told else None
         return await self.world.supervisor.requests.spec(self.run, self.attempt, process=process, shared=self.shared)
 
     async def source_offsets(self, *, fenceable: bool = True) -> list[SourceOffset] | None:
@@ -142,6 +145,7 @@ class Process:
                 "attempt": self.attempt,
                 "pid": self.pid,
                 "executor": self.executor,
+                "host": "" if self.executor == DRIVER else f"host{self.executor}",
                 "state": state,
                 "assignment_version": self.run.version if version is None else version,
                 "topics": [],
@@ -201,9 +205,15 @@ class World:
             self.now = min(until, self.now + step)
             self.supervisor._watch.tick()
 
-    async def running(self, task: TaskId, pid: int | None = None, *, shared: bool = False) -> Process:
-        process = Process(self, self.run(task), pid, shared=shared)
-        assert await process.ask() is not None
+    async def running(
+        self, task: TaskId, pid: int | None = None, *, shared: bool = False, executor: str = DRIVER
+    ) -> Process:
+        process = Process(self, self.run(task), pid, shared=shared, executor=executor)
+        # On a cluster the worker may want another executor, a few times.
+        while await process.ask() is None:
+            assert executor != DRIVER
+            process = Process(self, self.run(task), pid, shared=shared, executor=executor)
+            await asyncio.sleep(0)
         await process.say("STARTING", 0)
         await process.say("RUNNING")
         return process

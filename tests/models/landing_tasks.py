@@ -20,6 +20,7 @@ from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import (
     ABANDONED,
+    DRIVER,
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -28,6 +29,7 @@ from mirror_connect.connectors.task_protocol import (
     TaskId,
     TaskOrders,
     TaskPartition,
+    TaskProcess,
     TaskSpec,
 )
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -264,7 +266,8 @@ class SourceProcess(Task, UnderOrders):
 
     async def spec(self) -> TaskSpec:
         asked = self.worker.supervisor.requests.spec
-        spec = await self._asked(lambda run: asked(run, self.attempt, pid=self.pid, shared=self.shared is not None))
+        process, shared = TaskProcess(DRIVER, self.pid), self.shared is not None
+        spec = await self._asked(lambda run: asked(run, self.attempt, process=process, shared=shared))
         if spec is None:
             raise RunOverError
         return spec

@@ -245,13 +245,14 @@ class Membership:
     def _forget_member(self) -> None:
         self._member_id = ""
 
-    async def leave(self, farewell_s: float = _FAREWELL_SECONDS) -> None:
+    async def leave(self, farewell_s: float = _FAREWELL_SECONDS, *, silently: bool = False) -> None:
         """Leaves the group, so that another worker takes over at once. The lease ends before the request is sent.
 
         If all that ran here has ended, the others are told so before, for `farewell_s` at most. Who is merely gone may have
-        left requests behind, for which they would have to wait.
+        left requests behind, for which they would have to wait. `silently`: without a word. Others take over when this
+        member's session is over, and with it each lease of its tasks.
         """
-        if farewell_s > 0:
+        if farewell_s > 0 and not silently:
             await self._say_farewell(farewell_s)
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
@@ -259,9 +260,10 @@ class Membership:
             with contextlib.suppress(asyncio.CancelledError):
                 await keeper
         self._end_lease()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVE_SECONDS):
-                await self._steps.leave(self._member_id)
+        if not silently:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LEAVE_SECONDS):
+                    await self._steps.leave(self._member_id)
         self._member_id = ""
         await self._steps.close()
 

@@ -128,12 +128,13 @@ class GroupMember:
                 self._tell_silence(problem)
                 await asyncio.sleep(RETRY_S)
 
-    async def leave(self) -> None:
-        """Leaves, so that others take over at once. Call it when nothing is copied any more."""
+    async def leave(self, *, silently: bool = False) -> None:
+        """Leaves, so that others take over at once; `silently`: when its session is over."""
         self._lease_until = float("-inf")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LEAVE_S):
-                await self._steps.leave(self._member_id)
+        if not silently:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self._steps.leave(self._member_id)
         await self._steps.close()
 
     async def committed(self) -> dict[TopicPartition, int]:

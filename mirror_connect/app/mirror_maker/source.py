@@ -177,7 +177,8 @@ class MirroredSource:
 
     async def leave(self) -> None:
         """Leaves the group."""
-        await within(self.member.leave(), "leaving the group")
+        silently = self._spark.is_remote and bool(self._supervisor.claimed_tasks())
+        await within(self.member.leave(silently=silently), "leaving the group")
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -138,7 +138,7 @@ class FileBacking:
     async def join(self) -> None:
         """See Backing. The lock on the file was taken before."""
 
-    async def leave(self, farewell_s: float) -> None:
+    async def leave(self, farewell_s: float, *, silently: bool = False) -> None:
         """See Backing. No task runs any more, so this is the last state."""
         await self._file.flush()
 

@@ -76,6 +76,8 @@ def _silence(run: TaskRun) -> str:
         return f"Its process {run.pid} was stalled from {{since}} on and was killed; Spark starts the task again"
     hangs = run.report is not None and run.report.loop_silent_s > 0
     stands = "reports, but has copied nothing" if hangs else "has reported nothing"
+    if run.is_elsewhere:
+        return f"Its process {run.pid} on executor {run.executor} {stands} since {{since}}; another one gets the task"
     return (
         f"Its process {run.pid} {stands} since {{since}}; it is killed after {TASK_SILENT_S:g} s, "
         "and Spark starts the task again"

@@ -93,13 +93,10 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
             return Response(status_code=UNAUTHORIZED)
         body = await _json_of(request)
         told = body.get("jvm")
-        executors = body.get("executors")
-        spark.driver_report(
-            body["slots"],
-            body["runs"],
-            None if told is None else JvmFigures.from_json(told),
-            None if executors is None else [SparkExecutor.from_json(each) for each in executors],
-        )
+        there = body.get("executors")
+        executors = None if there is None else [SparkExecutor.from_json(each) for each in there]
+        jvm = None if told is None else JvmFigures.from_json(told)
+        spark.driver_report(body["slots"], body["runs"], jvm, executors)
         return JSONResponse({})
 
     return [Route("/plan", plan, methods=["GET"]), Route("/driver", driver, methods=["POST"])]

@@ -51,7 +51,9 @@ class Landing:
         """Takes over the partitions for which ended processes of the run left requests in flight."""
         if run.left:
             until = self._until.setdefault(Past(run.task, run.fences_left, not run.may_write), {})
-            until.update(dict.fromkeys(run.left, now + LANDING_S))
+            # A process elsewhere that fell silent has sent nothing after its lease.
+            left_at = now if run.left_at is None else min(now, run.left_at)
+            until.update(dict.fromkeys(run.left, left_at + LANDING_S))
             run.left, run.fences_left = frozenset(), True
 
     def withheld_from(self, task: TaskId) -> Partitions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mirror_connect.connectors.spark_masters import Kind, kind_of
@@ -20,16 +20,21 @@ _LOOK: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SparkExecutor:
-    """An executor: Spark's id, its host as Spark names it, and how many tasks it runs at a time."""
+    """An executor: Spark's id, its host as Spark names it, and how many tasks it runs at a time.
+
+    `tasks`: how many Spark has there now. `draining`: it is being decommissioned, and gets no other ones.
+    """
 
     executor: str
     host: str
     slots: int
+    tasks: int = field(default=0, compare=False)
+    draining: bool = False
 
     @staticmethod
     def from_json(told: dict[str, Any]) -> SparkExecutor:
         """From the driver's report."""
-        return SparkExecutor(told["id"], told["host"], told["slots"])
+        return SparkExecutor(told["id"], told["host"], told["slots"], told.get("tasks", 0), told.get("draining", False))
 
 
 def named(executors: Sequence[SparkExecutor]) -> str:

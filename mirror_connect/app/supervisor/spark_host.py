@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark
+from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
 from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
@@ -26,6 +27,7 @@ from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import (
     LogLevels,
     SourceOffset,
@@ -111,12 +113,18 @@ class SparkHost:
     ) -> None:
         self.driver_token: Final = launched.token if launched is not None else secrets.token_urlsafe(32)
         self.master: Final = spark.get("spark.master", "local[64,4]")
+        # Whether tasks run on other machines: their processes can't be seen from here.
+        self.is_remote: Final = not is_local(self.master)
         self._owners: list[RunOwner] = []
         first = [launched.application] if launched is not None else []
         if launched is not None:
             spark, new_application = launched.spark, launched.new_application
         self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
+        self.placement: Final = ExecutorPlacement(clock, self._runs)
         self._shared: _SharedProcess | None = None
+        # Processes that it was, which have hung on a cluster.
+        self._renewed: set[TaskProcess] = set()
+        self._clock = clock
         self._plan_version = 0
         # What users have set. It outlives Spark, and the next application gets it with its first plan.
         self.log_levels = LogLevels()
@@ -204,6 +212,23 @@ class SparkHost:
         """How many more processes have a slot."""
         return 0 if self.slots is None else max(0, self.slots - self.wanting)
 
+    def give_up_executor(self, executor: str) -> None:
+        """Lets Spark end and replace an executor, unless any task on it is heard."""
+        if self.placement.give_up(executor):
+            self.change_plan()
+
+    def is_process_heard(self, process: TaskProcess) -> bool:
+        """Whether a task in this process copies."""
+        now = self._clock()
+        return any(run.process == process and not run.withdrawn and now < run.granted_until for run in self._runs())
+
+    def renew_shared_of(self, process: TaskProcess | None) -> None:
+        """As `renew_shared`, but once for a process that has hung, of all its runs."""
+        if process is None or process not in self._renewed:
+            if process is not None:
+                self._renewed.add(process)
+            self.renew_shared()
+
     def renew_shared(self) -> None:
         """The shared process is given up. Its runs get another one."""
         self._shared = None
@@ -245,7 +270,8 @@ class SparkHost:
         ]
         if (shared := self._shared_process()) is not None:
             runs.insert(0, {"run_id": shared.process_id, "token": shared.token, "shared": True})
-        return {"version": self._plan_version, "runs": runs, "log_levels": asdict(self.log_levels)}
+        plan = {"version": self._plan_version, "runs": runs, "log_levels": asdict(self.log_levels)}
+        return {**plan, "given_up": sorted(self.placement.given_up)} if self.is_remote else plan
 
     async def shared_runs(self, process_id: str, after: int, hold_s: float) -> dict[str, Any] | None:
         """Every run of the shared process; waits like `plan`. None if that process is over."""
@@ -282,10 +308,12 @@ class SparkHost:
         jvm: JvmFigures | None = None,
         executors: Sequence[SparkExecutor] | None = None,
     ) -> None:
-        """Handles the driver's report on its queries. `jvm`: the newest figures; None if it has none to tell.
+        """Handles the driver's report on its queries.
 
-        `executors`: those of a cluster; None with a local master.
+        `jvm`: the newest figures; None if it has none to tell. `executors`: those of a cluster; None with a local master.
         """
+        if executors is not None:
+            self.placement.told(executors)
         was_absent = self.absence is not None
         self._keeper.heard(slots, jvm, executors)
         if was_absent and self.absence is None:
@@ -332,6 +360,8 @@ class SparkHost:
 
     def _lost(self) -> None:
         self._shared = None
+        self._renewed.clear()
+        self.placement.spark_lost()
         self._tell(lambda owner: owner.spark_lost())
 
     def _tell(self, event: Callable[[RunOwner], None]) -> None:

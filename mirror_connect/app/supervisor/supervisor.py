@@ -171,8 +171,14 @@ class Supervisor:
             self._restarts.died(run, error or "its query ended")
 
     def spark_lost(self) -> None:
-        """Spark has ended, and no process of it is left."""
-        self._runs.end_all()
+        """Spark has ended. With a local master no process of it is left; on a cluster, what runs there has its lease."""
+        if not self._spark.is_remote:
+            self._runs.end_all()
+            return
+        for run in self._runs:
+            if run.attempt is not None and self._spark.absence is not None:
+                self._runs.wait(run, self._spark.absence, logged=True)
+        self._runs.finish_all()
 
     def _look_at_spark(self) -> None:
         if self._readiness.look():

@@ -15,6 +15,7 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.idleness import UNHEARD_S
 from mirror_connect.app.supervisor.interfaces import SpecSource
 from mirror_connect.app.supervisor.other_workers import LANDING_S
+from mirror_connect.app.supervisor.process_ends import place_of
 from mirror_connect.app.supervisor.running_trace import running_trace
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
@@ -26,6 +27,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
 from mirror_connect.connectors.task_protocol import (
     ABANDONED,
+    DRIVER,
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -87,6 +89,8 @@ class TaskRequests:
         ClusterUnreachable: the task should ask again.
         """
         if run.attempt != attempt and run.shares != shared:
+            return None
+        if run.attempt is None and process is not None and not shared and self._runs.refuses(run, process.executor):
             return None
         if not await self._takes_over(run, attempt, process, shared=shared):
             return None
@@ -153,7 +157,8 @@ class TaskRequests:
             # have to confirm the loss of partitions that it never had.
             run.end_attempt(self._clock())
             self._runs.reassign(run.task.connector)
-            run.begin_attempt(attempt, self._clock(), shared=shared)
+            executor = process.executor if process is not None else DRIVER
+            run.begin_attempt(attempt, self._clock(), shared=shared, executor=executor)
             log.debug("Task %s: a process has asked for its spec", run.task)
         return True
 
@@ -202,7 +207,8 @@ class TaskRequests:
         if run.attempt != report.attempt:
             return ABANDON
         self._take(run, report)
-        if hold_s and run.version <= known_version and not (run.is_over or run.moves or run.abandon_since is not None):
+        ends = run.is_over or run.is_to_end_its_epoch or run.abandon_since is not None
+        if hold_s and run.version <= known_version and not ends:
             run.changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(hold_s):
@@ -213,10 +219,12 @@ class TaskRequests:
             run.abandon_told = self._clock()
         if run.phase is Phase.ENDED or run.abandon_since is not None:
             return ABANDON
+        lease_ms = int(min(self._lease(), self._runs.ends.longest_lease(run)) * 1000) if run.may_write else 0
+        self._runs.ends.granted(run, lease_ms / 1000)
         return TaskOrders(
-            lease_ms=max(0, int(self._lease() * 1000)) if run.may_write else 0,
+            lease_ms=max(0, lease_ms),
             finish=run.is_over,
-            end_epoch=run.moves,
+            end_epoch=run.is_to_end_its_epoch,
             assignment_version=run.version,
         )
 
@@ -277,16 +285,21 @@ class TaskRequests:
 
     def _log_assignment(self, run: TaskRun, version: int) -> None:
         """Once when a run begins to copy, and when it copies other partitions; not after each of its epochs."""
-        if run.is_over or version != run.version or version == run.logged_version:
+        place = f" on {place_of(run)}" if run.is_elsewhere else ""
+        known = version == run.logged_version and place == run.logged_place
+        if run.is_over or version != run.version or known:
             return
-        count, first = len(run.assigned), run.logged_version is None
-        run.logged_version = version
+        count, first = len(run.assigned), run.logged_version is None or place != run.logged_place
+        run.logged_version, run.logged_place = version, place
         groups = len(run.spec.assigned_groups) if run.spec else 0
         if not count and first:
-            log.info("Task %s is RUNNING%s", run.task, f" with {counted(groups, 'group')}" if groups else "")
+            with_groups = f" with {counted(groups, 'group')}" if groups else ""
+            log.info("Task %s is RUNNING%s%s", run.task, with_groups, place)
         else:
             partitions = counted(count, "partition")
-            log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
+            log.info(
+                "Task %s is RUNNING with %s%s" if first else "Task %s copies %s now%s", run.task, partitions, place
+            )
 
 
 def _committed(report: TaskReport) -> bool:

@@ -61,7 +61,7 @@ class TaskRestarts:
             self._wait_for_room(run)
             return
         self._runs.suspect(run)
-        what = what or self._runs.how_ended(run)
+        what = what or self._runs.ends.how_ended(run)
         deaths = self._deaths[run.task] = self._deaths.get(run.task, 0) + 1
         first = reason.splitlines()[0]
         log.warning("Task %s: %s (%s)", run.task, what, first)
@@ -76,6 +76,17 @@ class TaskRestarts:
         following = self._runs.of(run.task)
         if following is not None and following.waits_for is None:
             self._runs.wait(following, line, logged=True)
+
+    def silent(self, run: TaskRun, reason: str) -> None:
+        """Its process is not heard, and its lease is over. That is no fault of the task, so it counts for nothing."""
+        if run.is_over:
+            self._runs.end(run)
+            return
+        log.warning("Task %s: %s", run.task, reason)
+        self._runs.end(run)
+        following = self._runs.of(run.task)
+        if following is not None and following.waits_for is None:
+            self._runs.wait(following, f"{reason[0].upper()}{reason[1:]}", logged=True)
 
     def fenced(self, run: TaskRun, trace: str) -> None:
         """Another producer took the task's transactional id. The next run takes it back with a newer epoch.

@@ -14,6 +14,7 @@ from mirror_connect.app.supervisor.running_trace import PastEvents
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import (
     ABANDONED,
+    DRIVER,
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -26,6 +27,7 @@ from mirror_connect.connectors.task_protocol import (
 
 Partitions = frozenset[TopicPartition]
 LAST_WORDS: Final = frozenset({EPOCH_ENDED, FINISHED, FAILED, FENCED, ABANDONED})
+NEVER: Final = float("-inf")
 
 
 class Phase(Enum):
@@ -50,6 +52,7 @@ class TaskRun:
     Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
     report, `finish_by` the limit for a run that was ordered to finish, `not_before` when Spark may start it; 0: at once.
     `logged_version`: the assignment that it copies by the last log line about it; None: by that line it does not copy.
+    `logged_place`: where it copies by that line.
     `shown`: the trace in its status while it runs; None: none. `events`: the events of this run.
     `late`: why it copies without its newest partitions. `query_unknown`: why the state of its query can't be read.
     `idle_since`: since when it does not copy and has not reported why, also as text; `silence_judged`: when its process was
@@ -61,6 +64,10 @@ class TaskRun:
     `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
     `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
     `fences_left`: whether they do so with all requests of `left`.
+    `granted_until`: on a cluster, when the last lease of the present attempt is over; `withdrawn`: it gets no other one.
+    `left_at`: when the newest of `left` was sent at the latest; None: now. `cancelled`: whether Spark is to stop its query.
+    `executor`: of the present attempt, `driver` with a local master; empty if there is none. `leaving`: whether it is to end
+    its epoch, because the next one should have another executor. `refused`: how many executors it has not taken.
     `withheld`: lines about partitions that it must wait for, because others may still write to them; None: it has all.
     `secrets`: values of its spec that no text may show: secret settings, and all from config providers.
     """
@@ -90,6 +97,14 @@ class TaskRun:
     left: Partitions = frozenset()
     fenceable: bool = True
     fences_left: bool = True
+    granted_until: float = NEVER
+    withdrawn: bool = False
+    left_at: float | None = None
+    executor: str = ""
+    leaving: bool = False
+    refused: int = 0
+    logged_place: str = ""
+    cancelled: bool = False
     withheld: str | None = None
     killed: TaskProcess | None = None
     waits_for: str | None = None
@@ -142,6 +157,11 @@ class TaskRun:
         return self.report.process if self.report else None
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether the present attempt runs on an executor of a cluster."""
+        return self.executor not in {"", DRIVER}
+
+    @property
     def shares(self) -> bool:
         """Whether it belongs to the shared process now: the present attempt does, or the next one will."""
         return self.light if self.attempt is None else self.shared
@@ -183,10 +203,10 @@ class TaskRun:
             self.past_attempts.add(self.next_attempt)
         self.next_attempt = attempt
 
-    def begin_attempt(self, attempt: str, now: float, *, shared: bool = False) -> None:
+    def begin_attempt(self, attempt: str, now: float, *, shared: bool = False, executor: str = DRIVER) -> None:
         """A (new) process has asked for the spec: its predecessor is gone, so it owns only the newest assignment."""
         self._drop_attempt(now)
-        self.attempt, self.next_attempt, self.shared = attempt, None, shared
+        self.attempt, self.next_attempt, self.shared, self.executor, self.refused = attempt, None, shared, executor, 0
         self.heard = now
         if not self.is_over:
             self.phase = Phase.STARTED
@@ -202,6 +222,7 @@ class TaskRun:
         if self.attempt is not None:
             self.past_attempts.add(self.attempt)
         self.attempt = self.report = self.abandon_since = self.abandon_told = None
+        self.granted_until, self.withdrawn, self.executor, self.leaving = NEVER, False, "", False
         self.since = now
         self.versions = {self.version: self.assigned}
         self.changed.set()
@@ -226,6 +247,22 @@ class TaskRun:
             self.abandon_told is None or now - self.abandon_told < seconds
         )
 
+    def withdraw(self) -> None:
+        """The present attempt gets no lease any more. It is to end its epoch in what is left of the last one."""
+        if not self.withdrawn:
+            self.withdrawn = True
+            self.changed.set()
+
+    def leave(self) -> None:
+        """The present attempt is to end its epoch: the next one should have another executor."""
+        self.leaving = True
+        self.changed.set()
+
+    @property
+    def is_to_end_its_epoch(self) -> bool:
+        """Whether the present attempt is to commit and return, for whichever reason. The run goes on."""
+        return self.moves or self.withdrawn or self.leaving
+
     def ask_to_finish(self, by: float) -> None:
         """The task is to commit and return in time; a run that no process has ends at once."""
         if self.is_over:
@@ -244,3 +281,4 @@ class TaskRun:
         if self.report is not None and self.unsettled:
             self.left |= self.unsettled
             self.fences_left = self.fences_left and self.fenceable
+            self.left_at = self.granted_until if self.granted_until > NEVER else None

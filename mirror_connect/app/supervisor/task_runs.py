@@ -11,20 +11,17 @@ from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.hand_over import HandOver
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
+from mirror_connect.app.supervisor.process_ends import LocalEnds, ProcessEnds, RemoteEnds
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_placement import TaskPlacement
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
-from mirror_connect.connectors.ended_process import signal_named
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.task_protocol import FAILED, TaskId
-from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
 
 UNASSIGNED: Final = "UNASSIGNED"
 FINISH_PATIENCE_S: Final = 1.8
-# What a task has to return when it is ordered to abandon, before the process that it shares with others is killed.
-ABANDON_PATIENCE_S: Final = 2.0
 
 
 class TaskRuns:
@@ -36,6 +33,7 @@ class TaskRuns:
         self.events: TaskEvents | None = None
         self.landing: Final = Landing()
         self.hand_over: Final = HandOver(clock)
+        self.ends: Final[ProcessEnds] = RemoteEnds(spark, clock) if spark.is_remote else LocalEnds(spark, clock)
         self._spark = spark
         self._clock = clock
         self._keep_only = keep_only
@@ -67,7 +65,7 @@ class TaskRuns:
 
     def planned(self) -> Iterator[TaskRun]:
         """Those that should have a query now."""
-        return (run for run in self if run.not_before <= self._clock())
+        return (run for run in self if run.not_before <= self._clock() and not run.cancelled)
 
     # --- runs follow what is wanted ---------------------------------------------------------------------------------
 
@@ -108,6 +106,20 @@ class TaskRuns:
             log.info("Task %s continues %s", run.task, shown)
             self._spark.change_plan()
 
+    def finish_all(self) -> None:
+        """Ends all runs, as far as they have ended: the others follow when their leases are over."""
+        for run in self._runs.values():
+            run.cancelled = True
+            run.ask_to_finish(self._clock())
+        self._reconcile()
+
+    def lose_attempt(self, run: TaskRun, line: str) -> None:
+        """The process of a run has ended without a word, and Spark begins the next one in the same query."""
+        self._placement.lost_process(run, self._spark.free_slots)
+        run.end_attempt(self._clock())
+        self.wait(run, line)
+        self.reassign(run.task.connector)
+
     def fail(self, run: TaskRun, trace: str) -> None:
         """Ends a run. Its task is FAILED, and stays so."""
         trace = "\n".join((redact(trace, run.secrets), *run.events.lines))
@@ -120,6 +132,16 @@ class TaskRuns:
             self._failed[run.task] = self._wanted[run.task]
             self.report_state(run.task, FAILED, trace)
         self.end(run)
+
+    def refuses(self, run: TaskRun, executor: str) -> bool:
+        """Whether a run should not begin on this executor, because another one has less to do."""
+        return self._spark.placement.refuses(run, executor)
+
+    def cancel(self, run: TaskRun) -> None:
+        """Lets Spark stop the query of a run, whose process can't be killed from here."""
+        if not run.cancelled:
+            run.cancelled = True
+            self._spark.change_plan()
 
     def place(self, run: TaskRun) -> None:
         """Decides by what it copies whether it shares a process."""
@@ -195,33 +217,8 @@ class TaskRuns:
     # --- processes and statuses -------------------------------------------------------------------------------------
 
     def is_gone(self, run: TaskRun, why: str, *, hangs: bool = False) -> bool:
-        """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later.
-
-        A process with other tasks is killed only if this one doesn't return when it is ordered to abandon. `hangs`: nothing
-        in the process obeys orders, so it is killed at once.
-        """
-        application, process = self._spark.application, run.process
-        # Spark reuses processes: one that reports for another run no longer works on this one.
-        if process is None or application is None or self._spark.has_another_run(process, run):
-            return True
-        pid = process.pid
-        others = [other for other in self._spark.sharing(run) if other.process == process]
-        if others and not hangs and application.owns(pid):
-            run.abandon(self._clock())
-            if run.is_abandoning(self._clock(), ABANDON_PATIENCE_S):
-                return False
-        if run.killed != process and application.kill_task(pid):
-            for each in (run, *others):
-                each.killed = process
-            with_others = f" with {counted(len(others), 'other task')}" if others else ""
-            log.warning("Task %s: its process %d%s was killed, as %s", run.task, pid, with_others, why)
-        return not application.owns(pid)
-
-    def how_ended(self, run: TaskRun) -> str:
-        """How the last process of a run ended, as far as it is known."""
-        application, pid = self._spark.application, run.pid
-        number = None if application is None or pid is None else application.signal_of(pid)
-        return "its process died" if number is None else f"its process {pid} was ended by {signal_named(number)}"
+        """Whether no process works on the run any more; ends the one that does. See ProcessEnds."""
+        return self.ends.is_gone(run, why, hangs=hangs)
 
     def shares_for_want_of_a_slot(self, run: TaskRun) -> bool:
         """Lets a run that no process has join the shared one, if it is one of those that begin there."""
@@ -238,7 +235,7 @@ class TaskRuns:
         """Tells, also in the status, that Spark has begun the run again: its process ended without a word."""
         # Of one that was killed here the log says why.
         if run.process is not None and run.killed != run.process:
-            line = f"{self.how_ended(run)}; Spark has started it again"
+            line = f"{self.ends.how_ended(run)}; Spark has started it again"
             run.events.keep(f"{line[0].upper()}{line[1:]}", time.time())
             log.warning("Task %s: %s", run.task, line)
 

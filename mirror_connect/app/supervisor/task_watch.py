@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, why_idle
+from mirror_connect.app.supervisor.remote_watch import RemoteWatch
 from mirror_connect.app.supervisor.spark_executors import named
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
@@ -45,6 +46,7 @@ class TaskWatch:
         self._restarts = restarts
         self._spark = spark
         self._clock = clock
+        self._remote = RemoteWatch(runs, restarts, spark, clock) if spark.is_remote else None
         self._ticked = clock()
         self._ticking: asyncio.Task[None] | None = None
 
@@ -69,6 +71,8 @@ class TaskWatch:
         self._look()
         for connector in self._runs.landing.over(now) | self._runs.hand_over.others.over():
             self._runs.reassign(connector)
+        if self._remote is not None:
+            self._remote.look()
         for run in self._runs:
             if pause > SUSPENDED_S:
                 run.heard, run.since = now, run.since + pause
@@ -89,20 +93,19 @@ class TaskWatch:
                     and self._runs.is_gone(run, "it did not finish in time")
                 ):
                     self._runs.end(run)
+                elif self._remote is not None and run.withdrawn:
+                    self._runs.cancel(run)
             case Phase.WAITING if run.not_before:
                 if now >= run.not_before:
                     run.not_before, run.since = 0.0, now
                     self._spark.change_plan()
                 return
             case Phase.WAITING:
-                slots, waited = self._spark.slots, now - max(run.since, self._spark.slots_since)
-                if slots is not None and self._spark.has_no_slot(run):
-                    if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run):
-                        self._runs.wait(run, self._no_slot(run.task, self._spark.wanting, slots))
+                if self._waits_for_good_reason(run, now):
                     return
-                if run.query_unknown is not None and waited > TASK_SILENT_S:
-                    self._give_up(run, run.query_unknown)
-                    return
+            case Phase.STARTED | Phase.RUNNING if self._remote is not None:
+                self._remote.look_after(run)
+                self._forget_if_steady(run, now)
             case Phase.STARTED | Phase.RUNNING:
                 if now - max(run.heard, run.silence_judged) > TASK_SILENT_S:
                     run.silence_judged = now
@@ -113,9 +116,24 @@ class TaskWatch:
                     self._runs.is_gone(
                         run, f"it was stalled for {TASK_SILENT_S:g} s; Spark starts the task again", hangs=True
                     )
-                if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
-                    self._restarts.forget(run.task)
+                self._forget_if_steady(run, now)
         self._report_if_idle(run, now)
+
+    def _waits_for_good_reason(self, run: TaskRun, now: float) -> bool:
+        """Whether it is known why no process has this run; reports it, or gives its query up."""
+        slots, waited = self._spark.slots, now - max(run.since, self._spark.slots_since)
+        if slots is not None and self._spark.has_no_slot(run):
+            if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run):
+                self._runs.wait(run, self._no_slot(run.task, self._spark.wanting, slots))
+            return True
+        if run.query_unknown is not None and waited > TASK_SILENT_S:
+            self._give_up(run, run.query_unknown)
+            return True
+        return False
+
+    def _forget_if_steady(self, run: TaskRun, now: float) -> None:
+        if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
+            self._restarts.forget(run.task)
 
     def _give_up(self, run: TaskRun, unknown: str) -> None:
         if run.shares:

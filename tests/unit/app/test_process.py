@@ -8,6 +8,7 @@ import gc
 import logging
 import socket
 from collections.abc import Collection
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -273,7 +274,7 @@ def test_a_worker_leaves_its_group_though_its_last_statuses_hang() -> None:
     left: list[float] = []
 
     class Backing:
-        async def leave(self, farewell_s: float) -> None:
+        async def leave(self, farewell_s: float, *, silently: bool = False) -> None:
             # Nothing is left of the time for more than to leave.
             left.append(now() + farewell_s)
 
@@ -285,6 +286,7 @@ def test_a_worker_leaves_its_group_though_its_last_statuses_hang() -> None:
         worker = Worker.__new__(Worker)
         worker._backing = cast("Any", Backing())
         worker.herder = cast("Any", Herder())  # type: ignore[misc]
+        worker._spark = cast("Any", SimpleNamespace(is_remote=False))
         with ending_by(LEAVING_S):
             await worker.leave()
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.app.supervisor.process_ends import ABANDON_PATIENCE_S
 from mirror_connect.app.supervisor.task_placement import ALONE_S, LIGHT_AFTER_S
-from mirror_connect.app.supervisor.task_runs import ABANDON_PATIENCE_S, FINISH_PATIENCE_S
+from mirror_connect.app.supervisor.task_runs import FINISH_PATIENCE_S
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.supervised import A, B, Process, World, light, wanted
 
