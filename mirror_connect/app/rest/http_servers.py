@@ -131,7 +131,7 @@ class _Impatient(H11Protocol):
         super().connection_made(transport)
         self._wait()
         if self.most_connections is not None and len(self.connections) > self.most_connections:
-            strangers = [each for each in self.connections if isinstance(each, _Impatient) and not each._is_known]
+            strangers = [each for each in self.connections if isinstance(each, _Impatient) and not each.is_known]
             if len(strangers) <= self.most_connections:
                 return
             waiting = [each for each in strangers if each.kept_waiting]
@@ -155,9 +155,14 @@ class _Impatient(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._is_known = self._is_known or self.known in self.scope["state"]
+        self._is_known = self.is_known
         self._leftover = 0
         self._wait()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the application has said so, of a request before or of this one."""
+        return self._is_known or (self.cycle is not None and self.known in self.scope["state"])
 
     @property
     def kept_waiting(self) -> bool:
