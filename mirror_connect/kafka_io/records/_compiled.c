@@ -1,12 +1,13 @@
-/* The inner loops of record_rewrite.py and single_records.py, and what record_batch.py does with a batch that is copied as it
-   is. These modules are the specification and the substitute.
+/* The inner loops of record_rewrite.py, record_transforms.py and single_records.py, and what record_batch.py does with a batch
+   that is copied as it is. These modules are the specification and the substitute.
 
    Every function returns None for bytes that it does not expect: a record that contradicts its header, a number without an
    end. Then the Python code reads the same bytes, and says what is wrong. So nothing here raises because of bytes, and no
    rule about errors exists twice. The bytes come from the network: no byte is read before its place is known to lie within
    the data. Arithmetic on their numbers is unsigned, because it wraps as Java's does. Long loops run without the GIL.
 
-   Layout of a record: length, attributes (one byte), timestamp delta, offset delta, and the rest, which is never read.
+   Layout of a record: length, attributes (one byte), timestamp delta, offset delta, and the rest, which only
+   transformations read.
    Lengths and deltas are zigzag varints. */
 
 #define Py_LIMITED_API 0x030B0000
@@ -831,11 +832,340 @@ static PyObject *header(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBytes_FromStringAndSize((const char *)made, HEADER_SIZE);
 }
 
+/* What transformations do with a record, and with which: the numbers of record_steps.py. */
+enum { FILTER, DROP_HEADERS, INSERT_HEADER };
+enum { ALWAYS, IS_TOMBSTONE, HAS_HEADER };
+
+typedef struct {
+    const uint8_t *at;
+    uint64_t size;
+} Span;
+
+typedef struct {
+    int action;
+    int condition;
+    int negated;
+    Span has;         /* the header's name that HAS_HEADER looks for */
+    Span *names;      /* of the headers to drop or to insert */
+    Py_ssize_t count; /* of the names */
+    Span whole;       /* the header to insert, as it is in a record */
+} Step;
+
+typedef struct {
+    Span name;
+    Span whole; /* name and value with their lengths */
+} Header;
+
+typedef struct {
+    Header *list;
+    Py_ssize_t used;
+    Py_ssize_t room;
+} Headers;
+
+static inline int is_same(const Span *one, const Span *other)
+{
+    return one->size == other->size && memcmp(one->at, other->at, (size_t)one->size) == 0;
+}
+
+/* 0: there is no memory. */
+static inline int add_header(Headers *headers, const Header *header)
+{
+    if (headers->used == headers->room) {
+        const Py_ssize_t room = headers->room ? headers->room * 2 : 16;
+        Header *moved = realloc(headers->list, (size_t)room * sizeof(Header));
+        if (moved == NULL)
+            return 0;
+        headers->list = moved;
+        headers->room = room;
+    }
+    headers->list[headers->used++] = *header;
+    return 1;
+}
+
+/* NULL: the bytes are not valid. Otherwise the position behind a key or value. `null`: it has none. */
+static inline const uint8_t *skip_bytes(const uint8_t *at, const uint8_t *end, int *null)
+{
+    int64_t length;
+    at = read_varint(at, end, &length);
+    if (at == NULL || length > end - at)
+        return NULL;
+    *null = length < 0;
+    return length < 0 ? at : at + length;
+}
+
+enum { INVALID, NO_MEMORY, READ };
+
+/* Reads all headers of a record up to its end. */
+static int read_headers(const uint8_t *at, const uint8_t *end, Headers *headers)
+{
+    int64_t count;
+    headers->used = 0;
+    at = read_varint(at, end, &count);
+    if (at == NULL || count < 0 || count > end - at)
+        return INVALID;
+    for (; count > 0; count--) {
+        Header header;
+        int64_t length;
+        int null;
+        header.whole.at = at;
+        at = read_varint(at, end, &length);
+        if (at == NULL || length < 0 || length > end - at)
+            return INVALID;
+        header.name.at = at;
+        header.name.size = (uint64_t)length;
+        at = skip_bytes(at + length, end, &null);
+        if (at == NULL)
+            return INVALID;
+        header.whole.size = (uint64_t)(at - header.whole.at);
+        if (!add_header(headers, &header))
+            return NO_MEMORY;
+    }
+    return at == end ? READ : INVALID;
+}
+
+static int takes(const Step *step, const Headers *headers, int tombstone)
+{
+    if (step->condition == IS_TOMBSTONE)
+        return tombstone;
+    for (Py_ssize_t each = 0; step->condition == HAS_HEADER; each++) {
+        if (each == headers->used)
+            return 0;
+        if (is_same(&headers->list[each].name, &step->has))
+            return 1;
+    }
+    return 1;
+}
+
+/* Whether any was there. */
+static int drop_headers(const Step *step, Headers *headers)
+{
+    Py_ssize_t kept = 0;
+    for (Py_ssize_t each = 0; each < headers->used; each++) {
+        int named = 0;
+        for (Py_ssize_t name = 0; !named && name < step->count; name++)
+            named = is_same(&headers->list[each].name, &step->names[name]);
+        if (!named)
+            headers->list[kept++] = headers->list[each];
+    }
+    const int dropped = kept < headers->used;
+    headers->used = kept;
+    return dropped;
+}
+
+enum { DROPPED = READ + 1, CHANGED };
+
+/* READ: the record stays as it is. */
+static int apply(const Step *steps, Py_ssize_t count, const Record *record, Headers *headers, const uint8_t **headers_at)
+{
+    const uint8_t *const end = record->rest + record->size;
+    int null, changed = 0;
+    const uint8_t *at = skip_bytes(record->rest, end, &null);
+    at = at == NULL ? NULL : skip_bytes(at, end, &null);
+    if (at == NULL)
+        return INVALID;
+    *headers_at = at;
+    const int read = read_headers(at, end, headers);
+    if (read != READ)
+        return read;
+    for (Py_ssize_t each = 0; each < count; each++) {
+        const Step *const step = &steps[each];
+        if (takes(step, headers, null) == step->negated)
+            continue;
+        if (step->action == FILTER)
+            return DROPPED;
+        if (step->action == DROP_HEADERS) {
+            changed |= drop_headers(step, headers);
+        } else {
+            const Header inserted = {step->names[0], step->whole};
+            if (!add_header(headers, &inserted))
+                return NO_MEMORY;
+            changed = 1;
+        }
+    }
+    return changed ? CHANGED : READ;
+}
+
+/* A growing place for bytes. */
+typedef struct {
+    uint8_t *start;
+    uint64_t used;
+    uint64_t room;
+} Output;
+
+/* 0: there is no memory. */
+static int reserve(Output *output, uint64_t more)
+{
+    if (more <= output->room - output->used)
+        return 1;
+    const uint64_t room = (output->used + more) + (output->used + more) / 2;
+    if (room > PY_SSIZE_T_MAX)
+        return 0;
+    uint8_t *moved = realloc(output->start, (size_t)room);
+    if (moved == NULL)
+        return 0;
+    output->start = moved;
+    output->room = room;
+    return 1;
+}
+
+static inline uint8_t *copy(uint8_t *out, const uint8_t *from, uint64_t size)
+{
+    memcpy(out, from, (size_t)size);
+    return out + size;
+}
+
+/* Writes a record with other headers. `body`: where its attributes are. 0: there is no memory. */
+static int write_changed(Output *output, const uint8_t *body, const uint8_t *headers_at, const Headers *headers)
+{
+    const uint64_t before = (uint64_t)(headers_at - body), number = zigzag((uint64_t)headers->used);
+    uint64_t length = before + varint_size(number);
+    for (Py_ssize_t each = 0; each < headers->used; each++)
+        length += headers->list[each].whole.size;
+    if (!reserve(output, length + LONGEST_VARINT))
+        return 0;
+    uint8_t *out = write_varint(output->start + output->used, zigzag(length));
+    out = write_varint(copy(out, body, before), number);
+    for (Py_ssize_t each = 0; each < headers->used; each++)
+        out = copy(out, headers->list[each].whole.at, headers->list[each].whole.size);
+    output->used = (uint64_t)(out - output->start);
+    return 1;
+}
+
+/* 0 with an exception: it is no bytes object. */
+static int take_span(PyObject *given, Span *span)
+{
+    char *content;
+    Py_ssize_t length;
+    if (PyBytes_AsStringAndSize(given, &content, &length) < 0)
+        return 0;
+    span->at = (const uint8_t *)content;
+    span->size = (uint64_t)length;
+    return 1;
+}
+
+/* 0 with an exception: it is not a step. */
+static int take_step(PyObject *given, Step *step)
+{
+    PyObject *has, *names, *whole;
+    if (!PyTuple_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "a step is a tuple");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(given, "iipSO!S", &step->action, &step->condition, &step->negated, &has, &PyTuple_Type, &names,
+                          &whole) ||
+        !take_span(has, &step->has) || !take_span(whole, &step->whole))
+        return 0;
+    step->count = PyTuple_Size(names);
+    if (step->action == INSERT_HEADER && step->count != 1) {
+        PyErr_SetString(PyExc_ValueError, "one header is inserted at a time");
+        return 0;
+    }
+    step->names = calloc((size_t)step->count + 1, sizeof(Span));
+    if (step->names == NULL) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    for (Py_ssize_t each = 0; each < step->count; each++)
+        if (!take_span(PyTuple_GetItem(names, each), &step->names[each]))
+            return 0;
+    return 1;
+}
+
+PyDoc_STRVAR(transform_doc,
+"transform(data, count, ((action, condition, negated, has, names, header), …)) -> (data, count) | None\n\n"
+"The records of `data` after these steps of transformations. Their timestamp and offset deltas stay.");
+
+static PyObject *transform(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data, *given;
+    Py_ssize_t count, length;
+    char *content;
+    if (!PyArg_ParseTuple(args, "SnO!", &data, &count, &PyTuple_Type, &given) ||
+        PyBytes_AsStringAndSize(data, &content, &length) < 0)
+        return NULL;
+    const Py_ssize_t steps_count = PyTuple_Size(given); /* it keeps the bytes of the steps alive while others run */
+    PyObject *result = NULL;
+    Headers headers = {NULL, 0, 0};
+    Output output = {NULL, 0, 0};
+    Step *steps = calloc((size_t)steps_count + 1, sizeof(Step));
+    if (steps == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (Py_ssize_t each = 0; each < steps_count; each++)
+        if (!take_step(PyTuple_GetItem(given, each), &steps[each]))
+            goto done;
+    const uint8_t *at = (const uint8_t *)content;
+    /* What lies between is still to be copied as it is. */
+    const uint8_t *unwritten = at;
+    const uint8_t *const end = at + length;
+    Py_ssize_t kept = 0;
+    int outcome = READ;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t left = count; left > 0; left--) {
+        Record record;
+        const uint8_t *headers_at = NULL;
+        const uint8_t *const following = read_record(at, end, &record);
+        outcome = following == NULL ? INVALID : apply(steps, steps_count, &record, &headers, &headers_at);
+        if (outcome < READ)
+            break;
+        if (outcome != READ) {
+            const uint64_t same = (uint64_t)(at - unwritten);
+            int64_t ignored;
+            if (!reserve(&output, same)) {
+                outcome = NO_MEMORY;
+                break;
+            }
+            if (same)
+                memcpy(output.start + output.used, unwritten, (size_t)same);
+            output.used += same;
+            unwritten = following;
+            if (outcome == CHANGED &&
+                !write_changed(&output, read_varint(at, end, &ignored), headers_at, &headers)) {
+                outcome = NO_MEMORY;
+                break;
+            }
+        }
+        kept += outcome != DROPPED;
+        at = following;
+    }
+    if (outcome >= READ && at != end)
+        outcome = INVALID;
+    if (outcome >= READ && unwritten != (const uint8_t *)content) {
+        if (reserve(&output, (uint64_t)(end - unwritten))) {
+            if (end != unwritten)
+                memcpy(output.start + output.used, unwritten, (size_t)(end - unwritten));
+            output.used += (uint64_t)(end - unwritten);
+        } else {
+            outcome = NO_MEMORY;
+        }
+    }
+    Py_END_ALLOW_THREADS
+    if (outcome == NO_MEMORY) {
+        PyErr_NoMemory();
+    } else if (outcome == INVALID) {
+        Py_INCREF(Py_None);
+        result = Py_None;
+    } else if (unwritten == (const uint8_t *)content) {
+        result = Py_BuildValue("(On)", data, kept);
+    } else {
+        result = Py_BuildValue("(y#n)", output.start == NULL ? "" : (const char *)output.start, (Py_ssize_t)output.used, kept);
+    }
+done:
+    for (Py_ssize_t each = 0; steps != NULL && each < steps_count; each++)
+        free(steps[each].names);
+    free(steps);
+    free(headers.list);
+    free(output.start);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
     {"merge", merge, METH_O, merge_doc},
     {"common_delta", common_delta, METH_VARARGS, common_delta_doc},
     {"unpack", unpack, METH_VARARGS, unpack_doc},
+    {"transform", transform, METH_VARARGS, transform_doc},
     {"merge_plain", merge_plain, METH_VARARGS, merge_plain_doc},
     {"take", take, METH_VARARGS, take_doc},
     {"header", header, METH_VARARGS, header_doc},

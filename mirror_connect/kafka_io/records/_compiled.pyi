@@ -46,6 +46,9 @@ def unpack(
     from_offset: int,
     /,
 ) -> list[tuple[int, int, bytes]] | None: ...
+def transform(
+    data: bytes, count: int, steps: tuple[tuple[int, int, bool, bytes, tuple[bytes, ...], bytes], ...], /
+) -> tuple[bytes, int] | None: ...
 def merge_plain(
     buffer: bytes | bytearray | memoryview,
     at: int,

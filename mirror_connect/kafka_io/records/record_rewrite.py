@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Final
 
+from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records import compiled, legacy_records, varint
 from mirror_connect.kafka_io.records.compression import CodecError, DecompressesTooMuchError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import (
@@ -23,6 +25,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     as_is,
     stamp,
 )
+from mirror_connect.kafka_io.records.record_transforms import transform, transformed
 
 # (source offset, timestamp, what follows the two deltas)
 Record = tuple[int, int, bytes]
@@ -47,16 +50,24 @@ class TooMuchToSplitError(Exception):
     """The batch can't be split within a bounded time. The text says why, in half a sentence."""
 
 
-def rewrite(view: BatchView, from_offset: int) -> Iterator[ProducerBatch]:
+def rewrite(view: BatchView, from_offset: int, steps: Steps = ()) -> Iterator[ProducerBatch]:
     """The batch without records below `from_offset`, without gaps, with the timestamps that a consumer sees.
 
     It comes in pieces of REWRITTEN_RECORDS, nothing if no record is left. Each piece is checked and made when it is
     requested. With a delete horizon as base timestamp, the records' deltas are relative to it (KIP-534), so it needs no
     special case. CorruptBatchError for records that contradict the header.
+
+    `steps`: transformations to apply to the records.
     """
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
     data = _data(view)
+    if steps and view.magic >= 2:
+        data, kept = transform(data, view.count, steps, view.base_offset)
+        if not kept:
+            return
+        view = copy(view)
+        view.count = kept
     if view.log_append_time and (whole := _with_the_brokers_time(view, data, from_offset)) is not None:
         yield whole
         return
@@ -68,7 +79,7 @@ def rewrite(view: BatchView, from_offset: int) -> Iterator[ProducerBatch]:
     records, codec = _unpacked(view, data)
     begins = None if view.magic < 2 else max(view.base_offset, from_offset)
     piece: list[Record] = []
-    for record in _in_order(records, view, from_offset):
+    for record in _in_order(_transformed(records, view, steps), view, from_offset):
         if len(piece) == REWRITTEN_RECORDS:
             last = piece[-1][0]
             yield _pack(piece, codec, piece[0][0] if begins is None else begins, last)
@@ -76,6 +87,14 @@ def rewrite(view: BatchView, from_offset: int) -> Iterator[ProducerBatch]:
         piece.append(record)
     if piece:
         yield _pack(piece, codec, piece[0][0] if begins is None else begins, view.last_offset)
+
+
+def _transformed(records: Iterable[Record], view: BatchView, steps: Steps) -> Iterable[Record]:
+    """Those of a legacy message set after the steps; others are transformed before they are read."""
+    if not steps or view.magic >= 2:
+        return records
+    applied = ((offset, timestamp, transformed(rest, steps)) for offset, timestamp, rest in records)
+    return ((offset, timestamp, rest) for offset, timestamp, rest in applied if rest is not None)
 
 
 def _with_the_brokers_time(view: BatchView, data: bytes, from_offset: int) -> ProducerBatch | None:
