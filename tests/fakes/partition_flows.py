@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.compression import GZIP, ZSTD, compress
@@ -36,6 +37,7 @@ def flow(
     leader_epoch: int = -1,
     read_committed: bool = False,
     check_crcs: bool = True,
+    steps: Steps = (),
     in_thread: InThread | None = None,
     on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
     on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
@@ -51,6 +53,7 @@ def flow(
         on_refused=lambda _flow, _error: None,
         on_written=lambda _flow: None,
         on_others=lambda _flow, offset, count: heard.others.append((offset, count)),
+        steps=steps,
         in_thread=in_thread,
         on_ready=on_ready,
         on_placed=on_placed,

@@ -6,8 +6,9 @@ backlog. And a fetched megabyte of tiny batches doesn't become thousands of wait
 - Copied unchanged: nearly always.
 - Dropped: control batches, aborted transactions under read_committed, records that are copied already (a fetch may start
   in the middle of a batch, or bring one twice).
-- Re-encoded: if record_batch.needs_rewrite says so, for example if the batch starts below the wanted offset. A batch with
-  LogAppendTime isn't, as long as the target has LogAppendTime, too: its broker sets the times of all records anyway.
+- Re-encoded: if there are transformations, or record_batch.needs_rewrite says so, for example if the batch starts below the
+  wanted offset. A batch with LogAppendTime isn't, as long as the target has LogAppendTime, too: its broker sets the times of
+  all records anyway.
 - Merged: small neighbours, when there is a backlog. Merging one compressed record costs about as much CPU as copying a batch
   of some ten records unchanged. So larger batches are merged only if they would wait for an answer from far away, or where
   nothing is compressed and the loops over records are in C.
@@ -23,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Final, NamedTuple
 
+from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch
@@ -61,6 +63,8 @@ LATENCY_BOUND_BYTES: Final = 512 << 10
 # much as some ten of them. Where the distance is the limit, requests take long anyway: there it is one of records (10 ms).
 MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
+# Batches of so many bytes are transformed in about a millisecond.
+TRANSFORMED_BYTES: Final = 128 << 10
 
 
 class FlowPlace(NamedTuple):
@@ -80,6 +84,7 @@ class PartitionFlow:
     `on_placed(batch, base_offset)`: see Feed.acked.
     `feed`: what the producer gets. It is another one if the records are written in transactions.
     `measures`: gets what there is to measure.
+    `steps`: transformations of the records.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread has made what `take` now returns.
     """
 
@@ -99,6 +104,7 @@ class PartitionFlow:
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
         on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
         on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
+        steps: Steps = (),
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
         measures: FlowMeasures | None = None,
@@ -130,6 +136,9 @@ class PartitionFlow:
         self._on_others = on_others
         self._on_lost = on_lost
         self._on_placed = on_placed
+        self._steps = steps
+        # Bytes of the batches that were transformed in this `take`.
+        self._transformed = 0
         self._in_thread = in_thread
         self._on_ready = on_ready
         # The next batch's offset on the target if nobody else writes there; None if not known.
@@ -297,6 +306,7 @@ class PartitionFlow:
     def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
         self._append_time = append_time
+        self._transformed = 0
         first = self._merged_plain(limit) or self._next()
         if first is None:
             return None
@@ -400,7 +410,7 @@ class PartitionFlow:
 
     def _merged_plain(self, limit: int) -> ProducerBatch | None:
         """A short cut for small batches without compression; None if it doesn't apply."""
-        if self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
+        if self._steps or self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
             return None
         wanted, check_crcs = self.next_offset or 0, self._check_crcs
         if merges_plain(check_crcs=check_crcs):
@@ -531,7 +541,7 @@ class PartitionFlow:
 
     def _as_it_is(self) -> ProducerBatch | None:
         """A short cut for nearly all batches; None if it doesn't apply."""
-        if self._aborted is not None:
+        if self._steps or self._aborted is not None:
             return None
         batch = take(self._reader, self.next_offset or 0, check_crcs=self._check_crcs, append_time=self._append_time)
         if batch is not None:
@@ -550,8 +560,11 @@ class PartitionFlow:
         if aborted or view.is_control:
             self.measures.dropped(view.size)
             batch = None
-        elif needs_rewrite(view, wanted, append_time=self._append_time):
-            self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made)
+        elif self._steps or needs_rewrite(view, wanted, append_time=self._append_time):
+            # Batches of which nothing is left follow each other here. The event loop must go on in between.
+            apart = self._transformed > TRANSFORMED_BYTES
+            self._transformed = 0 if apart or not self._steps else self._transformed + view.size
+            self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made, self._steps, apart=apart)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
             self.measures.reencoded(view.size)
             return self._next_piece()

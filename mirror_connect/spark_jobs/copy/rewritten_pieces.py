@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
@@ -26,16 +27,24 @@ class RewrittenPieces:
 
     `oldest_ms`: about the timestamp of its first record.
 
+    `steps`: transformations of its records. `apart`: a thread makes them, however small the batch is.
     `in_thread`: None makes each piece at once. `on_made` is called in the event loop when a thread has made a piece.
     """
 
     def __init__(
-        self, view: BatchView, from_offset: int, in_thread: InThread | None, on_made: Callable[[RewrittenPieces], None]
+        self,
+        view: BatchView,
+        from_offset: int,
+        in_thread: InThread | None,
+        on_made: Callable[[RewrittenPieces], None],
+        steps: Steps = (),
+        *,
+        apart: bool = False,
     ) -> None:
         self.last_offset = view.last_offset
         self.oldest_ms = first_timestamp(view.data)
-        self._pieces = rewrite(view, from_offset)
-        self._in_thread = in_thread if view.size >= _LONG.get(view.codec, 0) else None
+        self._pieces = rewrite(view, from_offset, steps)
+        self._in_thread = in_thread if apart or view.size >= _LONG.get(view.codec, 0) else None
         self._on_made = on_made
         self._making: asyncio.Future[ProducerBatch | None] | None = None
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from mirror_connect.connectors.record_steps import Action, Step
 from mirror_connect.kafka_io.records import record_rewrite
 from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME, CorruptBatchError, ProducerBatch
 from mirror_connect.spark_jobs.copy import rewritten_pieces
@@ -133,3 +134,20 @@ async def test_a_batch_of_which_no_record_is_left_counts_as_done(rig: Rig) -> No
     await rig.thread.run()
     assert offsets([take(rig.flow), take(rig.flow)]) == [(150, 249)]
     assert rig.flow.next_offset == 250
+
+
+async def test_batches_of_which_nothing_is_left_do_not_keep_the_loop() -> None:
+    thread, heard, ready = Thread(), Heard(), []
+    made = flow(heard, 0, steps=(Step(Action.FILTER),), in_thread=thread, on_ready=ready.append)
+    small = [batch(base, 10, 1_000) for base in range(0, 1_000, 10)]
+    made.put(fetched(0, 1_000, *small))
+    rounds = 0
+    while made.source_offset < 999:
+        assert take(made) is None
+        if thread.given:
+            rounds += 1
+            assert not made.waiting()
+            await thread.run()
+            assert len(ready) == rounds
+    # A megabyte, of which 128 KiB are handled at a time.
+    assert 5 <= rounds <= 10
