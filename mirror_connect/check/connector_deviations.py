@@ -15,7 +15,6 @@ from mirror_connect.check.deviations import (
     never,
     not_bytes,
     ours,
-    refused,
     yes,
 )
 
@@ -131,17 +130,15 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         instead=BYTES_INSTEAD,
     ),
     accepted("key.converter.*", "value.converter.*", "header.converter.*", note="of converters that are not applied"),
-    refused(
-        "transforms",
+    yes(
+        "transforms", "transforms.*", "predicates", "predicates.*",
         note=
-            "to copy untransformed what was to be transformed would be wrong data; of `transforms.*` validation tells "
-            "what all transformations have",
+            "of a MirrorSourceConnector: [DropHeaders, Filter and InsertHeader](transforms.md), which do not look into keys "
+            "and values; each other transformation is refused by name, as to copy records without it would be wrong data",
         instead=
             "Choose topics with topics and topics.exclude, and name copies with replication.policy.class. Keep a "
-            "connector that changes records on Kafka Connect.",
+            "connector that changes keys or values on Kafka Connect.",
     ),
-    accepted("transforms.*", note="of transformations; without one they mean nothing"),
-    accepted("predicates", "predicates.*", note="of transformations; judged as by Connect", differs=never),
     accepted(
         "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.tolerance", "errors.log.enable",
         "errors.log.include.messages",

@@ -85,6 +85,11 @@ def link_of(
         settings = MirrorSource().settings({"name": name, **config})
     except RefusedConfig as error:
         raise CannotCompareError(f"the config of {name} is not valid: {error}") from None
+    if applied := settings.texts("transforms"):
+        raise CannotCompareError(
+            f"{name} transforms records ({', '.join(applied)}), so the copies differ from their originals: "
+            "compare them with a consumer of your own"
+        )
     return Link(
         name=name,
         source=_client("source", config, source),

@@ -7,16 +7,20 @@ from typing import Any, Final
 from mirror_connect.app.errors import BadRequest, NotFound
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS
+from mirror_connect.connectors.config.alias_settings import plugin_table
 from mirror_connect.connectors.config.converter_settings import converter_table
 from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
+from mirror_connect.connectors.mirror.transforms import SUPPORTED
 from mirror_connect.connectors.user_code.known_classes import (
+    CLASS_ALIASES,
     CONVERTER,
-    CONVERTER_ALIASES,
     HEADER_CONVERTER,
     KNOWN_CLASSES,
+    PREDICATE,
 )
 
 CLASS: Final = "connector.class"
+_PREDICATES: Final = tuple(sorted(name for name, interfaces in KNOWN_CLASSES.items() if PREDICATE in interfaces))
 
 
 def connector_type(config: Config | None) -> str:
@@ -26,23 +30,25 @@ def connector_type(config: Config | None) -> str:
 
 
 def plugins(*, connectors_only: bool) -> list[PluginInfo]:
-    """All connector classes, and unless `connectors_only` all converters that configs may name; no transformations yet."""
+    """All connector classes; unless `connectors_only` also the converters, transformations and predicates of configs."""
     found = [PluginInfo(definition.class_name, definition.type, definition.version) for definition in DEFINITIONS]
     found.sort(key=lambda plugin: plugin.class_name)
     if not connectors_only:
         for interface, kind in ((CONVERTER, "converter"), (HEADER_CONVERTER, "header_converter")):
             names = sorted(name for name, interfaces in KNOWN_CLASSES.items() if interface in interfaces)
             found += [PluginInfo(name, kind, KAFKA_VERSION) for name in names]
+        found += [PluginInfo(name, "transformation", KAFKA_VERSION) for name in SUPPORTED]
+        found += [PluginInfo(name, "predicate", KAFKA_VERSION) for name in _PREDICATES]
     return found
 
 
 def plugin_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """The definitions of the settings of a connector or converter."""
+    """The definitions of the settings of a connector, converter, transformation or predicate."""
     if version is not None:
         check_form(version)
     definition = CONNECTORS.get(plugin)
-    class_name = definition.class_name if definition is not None else CONVERTER_ALIASES.get(plugin, plugin)
-    table = converter_table(class_name)
+    class_name = definition.class_name if definition is not None else CLASS_ALIASES.get(plugin, plugin)
+    table = plugin_table(class_name) if class_name in (*SUPPORTED, *_PREDICATES) else converter_table(class_name)
     if definition is None and table is None:
         raise NotFound(f"Unknown plugin {plugin}.")
     if version is not None:

@@ -1,8 +1,7 @@
 """Validates the settings of transformations and predicates that a config names by alias, as Connect does.
 
-Nothing is transformed here: a config with transformations is refused, and only they use predicates. But tools draw forms
-from these definitions, and predicates that Connect refuses are refused here, too. Of a transformation only the settings
-that all have are checked, not its own. Names, order and error texts are those of Kafka 4.3.1.
+connectors/mirror/transforms.py says which transformations can be applied. Of another one only the settings that all have are
+checked, not its own. Names, order and error texts are those of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from mirror_connect.connectors.config.table import (
     BOOLEAN,
     CLASS,
     HIGH,
+    LIST,
     MEDIUM,
     NULL_REFUSED,
     REQUIRED,
@@ -27,7 +27,7 @@ from mirror_connect.connectors.config.table import (
     ValidatedKey,
     Validator,
 )
-from mirror_connect.connectors.config.validators import not_empty, stands_for
+from mirror_connect.connectors.config.validators import distinct, not_empty, not_null, stands_for
 from mirror_connect.connectors.user_code.java_characters import JavaRegexError
 from mirror_connect.connectors.user_code.java_regex import compile_java
 from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES, PREDICATE, TRANSFORMATION
@@ -57,6 +57,16 @@ _OF_A_PREDICATE: Final[Mapping[str, Key]] = {
     ),
     "HasHeaderKey": Key("name", STRING, REQUIRED, MEDIUM, "Name of a header.", validator=not_empty),
 }
+_OF_A_TRANSFORMATION: Final[Mapping[str, tuple[Key, ...]]] = {
+    "DropHeaders": (
+        Key("headers", LIST, REQUIRED, HIGH, "Names of the headers to drop.", validator=distinct(empty=False)),
+    ),
+    "Filter": (),
+    "InsertHeader": (
+        Key("header", STRING, REQUIRED, HIGH, "Name of the header to insert.", validator=not_null),
+        Key("value.literal", STRING, REQUIRED, HIGH, "Its value, written as it is here.", validator=not_null),
+    ),
+}
 _OF_TRANSFORMATIONS: Final = (
     Key("negate", BOOLEAN, False, MEDIUM, "Whether the predicate is to be negated."),
     Key("predicate", STRING, None, MEDIUM, "Alias of the predicate that selects the records."),
@@ -66,6 +76,7 @@ _OF_TRANSFORMATIONS: Final = (
 _NAMES: Final = (
     *("type", "plugin.version"),
     *(key.name for key in (*_OF_A_PREDICATE.values(), *_OF_TRANSFORMATIONS)),
+    *(key.name for keys in _OF_A_TRANSFORMATION.values() for key in keys),
 )
 # The answer for each alias has every known class: a hundred thousand aliases would fill the memory.
 MOST_ALIASES: Final = 1000
@@ -107,8 +118,18 @@ def _of_a_predicate(class_name: str) -> tuple[Key, ...]:
     return () if found is None else (found,)
 
 
+def _of_a_transformation(class_name: str) -> tuple[Key, ...]:
+    return _OF_A_TRANSFORMATION.get(class_name.rpartition(".")[2], ()) + _OF_TRANSFORMATIONS
+
+
+def plugin_table(class_name: str) -> tuple[Key, ...] | None:
+    """The settings of a predicate, or of a transformation that can be applied; None: it is neither."""
+    kinds, name = KNOWN_CLASSES.get(class_name, frozenset()), class_name.rpartition(".")[2]
+    return _of_a_predicate(class_name) if PREDICATE in kinds else _OF_A_TRANSFORMATION.get(name)
+
+
 _KINDS: Final = (
-    _Kind("transforms", TRANSFORMATION, lambda _: _OF_TRANSFORMATIONS),
+    _Kind("transforms", TRANSFORMATION, _of_a_transformation),
     _Kind("predicates", PREDICATE, _of_a_predicate),
 )
 
@@ -138,6 +159,11 @@ def _judged(kind: _Kind, alias: str, config: Given, as_written: Given) -> dict[s
     if problem is not None:
         for name in ("type", "plugin.version"):
             results[prefix + name].errors.append(problem)
+    negate, predicate = f"{prefix}negate", f"{prefix}predicate"
+    if negate in results and negate in config and predicate not in config:
+        results[f"{prefix}type"].errors.append(
+            f"Config '{negate}' was provided but there is no config '{predicate}' defining a predicate to be negated."
+        )
     return results
 
 

@@ -86,9 +86,10 @@ CONNECTOR_KEYS: Final = ConfigTable(
     *_converter("Value", 8, CONVERTER),
     *_converter("Header", 10, HEADER_CONVERTER),
     Key("transforms", LIST, [], LOW,
-        "Aliases of the transformations to apply to records. Refused: whole batches are copied.",
+        "Aliases of the transformations to apply to records, in order. A MirrorSourceConnector takes those of Kafka that "
+        "do not look into keys and values.",
         "Transforms", 12, "LONG", "Transforms", aliases),
-    Key("predicates", LIST, [], LOW, "Aliases of the predicates that transformations use. No effect.",
+    Key("predicates", LIST, [], LOW, "Aliases of the predicates that transformations use.",
         "Predicates", 13, "LONG", "Predicates", aliases),
     Key("config.action.reload", STRING, "restart", LOW,
         "What to do when a config provider reports a changed value: restart or none. No provider here reports changes.",

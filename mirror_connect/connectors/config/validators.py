@@ -63,8 +63,8 @@ def distinct(*allowed: str, empty: bool = True) -> Validator:
         if value is None:
             return f"Configuration '{name}' values must not be null."
         if not value and not empty:
-            choices = f" Valid values include: [{', '.join(allowed)}]" if allowed else ""
-            return f"Configuration '{name}' must not be empty.{choices}"
+            choices = f"[{', '.join(allowed)}]" if allowed else "any non-empty value"
+            return f"Configuration '{name}' must not be empty. Valid values include: {choices}"
         if len(set(value)) != len(value):
             return f"Configuration '{name}' values must not be duplicated."
         for entry in value:
@@ -80,10 +80,15 @@ def distinct(*allowed: str, empty: bool = True) -> Validator:
 def aliases(name: str, value: Any, quote: Quote) -> str | None:
     """Checks aliases of transforms, predicates and topic groups: no duplicates."""
     if value is None:
-        return _invalid(name, value, quote, "entry must be non null")
+        return not_null(name, value, quote)
     if len(set(value)) != len(value):
         return _invalid(name, value, quote, "Duplicate alias provided.")
     return None
+
+
+def not_null(name: str, value: Any, quote: Quote) -> str | None:
+    """ConfigDef.NonNullValidator."""
+    return _invalid(name, value, quote, "entry must be non null") if value is None else None
 
 
 def not_empty(name: str, value: Any, quote: Quote) -> str | None:

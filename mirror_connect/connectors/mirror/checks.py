@@ -57,12 +57,11 @@ def check_expressions(
 
 
 def refuse_transforms(results: dict[str, ValidatedKey]) -> None:
-    """Refuses transformations: to copy records without them would silently write wrong data."""
+    """Refuses transformations of records that this product reads itself: checkpoints and heartbeats."""
     if results["transforms"].parsed and not results["transforms"].errors:
         results["transforms"].errors.append(
             f"Invalid value {results['transforms'].value} for configuration transforms: "
-            "this connector copies whole batches, so it can't transform records: leave it out (topics selects topics, "
-            "replication.policy.class names their copies)"
+            "this connector writes records in MirrorMaker's own format, which its readers need: leave it out"
         )
 
 

@@ -32,7 +32,6 @@ from mirror_connect.connectors.mirror.checks import (
     check_offset,
     check_partition_number,
     check_text,
-    refuse_transforms,
 )
 from mirror_connect.connectors.mirror.filters import (
     CONFIG_PROPERTIES_EXCLUDE_DEFAULT,
@@ -48,6 +47,7 @@ from mirror_connect.connectors.mirror.settings import (
     mirror_warnings,
     source_consumer,
 )
+from mirror_connect.connectors.mirror.transforms import check_transforms
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
@@ -147,7 +147,8 @@ class MirrorSource(ConnectorDefinition):
         _check_offset_syncs(results, config)
         _check_exactly_once(results, config)
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
-        refuse_transforms(results)
+        check_transforms(results, config, as_written)
+        _check_sampling(results)
 
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """See ConnectorDefinition: as MirrorSourceConnector.alterOffsets."""
@@ -191,6 +192,15 @@ def _check_offset_syncs(results: dict[str, ValidatedKey], config: Mapping[str, s
     if any(name.startswith(("offset-syncs.topic.", "offset-syncs-")) for name in config):
         results["emit.offset-syncs.enabled"].errors.append(
             "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
+        )
+
+
+def _check_sampling(results: dict[str, ValidatedKey]) -> None:
+    sampling = results.get(SAMPLING_ENABLED)
+    if sampling is not None and sampling.parsed and results["transforms"].parsed:
+        sampling.errors.append(
+            f"Invalid value {sampling.value} for configuration {SAMPLING_ENABLED}: copies of transformed records differ "
+            "from their originals, so they can't be verified: leave out this setting, or transforms"
         )
 
 

@@ -30,6 +30,7 @@ from mirror_connect.connectors.mirror.mirror_source import (
     STOP,
     MirrorSource,
 )
+from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import status_lines
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
@@ -136,6 +137,7 @@ class SourceTask:
             adapts=True,
             stop_at_new_topic=f"{STOP_AT_NEW_TOPIC} {set_offsets}" if settings.text(NEW_TOPICS) == STOP else None,
         )
+        self._chain = chain_of(spec.config)
         self._flows: dict[TopicPartition, PartitionFlow] = {}
         self._targets: dict[TopicPartition, TargetPartition] = {}
         self._stalled = StalledPartitions(
@@ -394,6 +396,7 @@ class SourceTask:
                 on_others=self._others_write,
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
+                steps=self._chain.steps(partition.remote_topic),
                 in_thread=self._in_thread,
                 on_ready=self._ready,
                 measures=self._measures.add(source),

@@ -117,13 +117,77 @@ def test_another_version_than_there_is_is_refused_twice() -> None:
 def test_a_transformation_has_what_all_of_them_have() -> None:
     config: dict[str, str | None] = {"transforms": "t", "transforms.t.type": "RegexRouter", "transforms.t.negate": "x"}
     assert {name: result.errors for name, result in checked(config).items()} == {
-        "transforms.t.type": [],
+        "transforms.t.type": [
+            "Config 'transforms.t.negate' was provided but there is no config 'transforms.t.predicate' defining a predicate "
+            "to be negated."
+        ],
         "transforms.t.plugin.version": [],
         "transforms.t.negate": [
             "Invalid value x for configuration transforms.t.negate: Expected value to be either true or false"
         ],
         "transforms.t.predicate": [],
     }
+
+
+MISSING = "Missing required configuration"
+NO_DEFAULT = "which has no default value."
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param(
+            {"type": "DropHeaders"},
+            {
+                "headers": [
+                    f'{MISSING} "transforms.t.headers" {NO_DEFAULT}',
+                    "Configuration 'headers' values must not be null.",
+                ]
+            },
+            id="drop_nothing",
+        ),
+        pytest.param(
+            {"type": "DropHeaders", "headers": ""},
+            {"headers": ["Configuration 'headers' must not be empty. Valid values include: any non-empty value"]},
+            id="drop_empty",
+        ),
+        pytest.param(
+            {"type": "DropHeaders", "headers": "a,a"},
+            {"headers": ["Configuration 'headers' values must not be duplicated."]},
+            id="drop_twice",
+        ),
+        pytest.param(
+            {"type": "DropHeaders", "headers": "a,,b"},
+            {"headers": ["Configuration 'headers' values must not be empty."]},
+            id="drop_a_hole",
+        ),
+        pytest.param({"type": "DropHeaders", "headers": "a, b"}, {}, id="drop_two"),
+        pytest.param(
+            {"type": "InsertHeader"},
+            {
+                name: [
+                    f'{MISSING} "transforms.t.{name}" {NO_DEFAULT}',
+                    f"Invalid value null for configuration {name}: entry must be non null",
+                ]
+                for name in ("header", "value.literal")
+            },
+            id="insert_nothing",
+        ),
+        pytest.param({"type": "InsertHeader", "header": "", "value.literal": ""}, {}, id="insert_empty"),
+        pytest.param({"type": "Filter"}, {}, id="filter"),
+        pytest.param({"type": "Filter", "predicate": ""}, {}, id="filter_by_nothing"),
+    ],
+)
+def test_a_transformation_has_what_its_class_has(settings: dict[str, str], expected: dict[str, list[str]]) -> None:
+    config: dict[str, str | None] = {f"transforms.t.{name}": value for name, value in settings.items()}
+    assert errors({"transforms": "t", **config}) == {f"transforms.t.{name}": found for name, found in expected.items()}
+
+
+def test_its_own_settings_stand_before_those_of_all() -> None:
+    keys = [result.key for result in checked({"transforms": "t", "transforms.t.type": "InsertHeader"}).values()]
+    assert [(key.name.removeprefix("transforms.t."), key.order) for key in keys if key] == [
+        *(("type", 0), ("plugin.version", 1), ("header", 2), ("value.literal", 3), ("negate", 4), ("predicate", 5)),
+    ]
 
 
 def test_of_too_many_aliases_the_first_are_looked_at() -> None:

@@ -66,7 +66,12 @@ def test_a_good_value_passes(validator: Validator, value: Any) -> None:
             id="null_in_any_case",
         ),
         pytest.param(distinct(), None, "Configuration 'x' values must not be null.", id="a_null_list"),
-        pytest.param(distinct(empty=False), [], "Configuration 'x' must not be empty.", id="empty"),
+        pytest.param(
+            distinct(empty=False),
+            [],
+            "Configuration 'x' must not be empty. Valid values include: any non-empty value",
+            id="empty",
+        ),
         pytest.param(
             distinct("a", "b", empty=False),
             [],

@@ -22,7 +22,6 @@ STRICTER = {
     ("topics", "["),
     ("topics", "x{1,2}"),
     ("config.properties.exclude", "["),
-    ("transforms", "a"),
     ("ssl.engine.factory.class", "java.lang.String"),
     ("replication.policy.class", "java.lang.String"),
     ("forwarding.admin.class", "java.lang.String"),
@@ -56,7 +55,6 @@ def test_definitions_are_those_of_kafka_in_their_order() -> None:
         ("replication.policy.class", "com.acme.P", "mirror.IdentityReplicationPolicy"),
         ("topic.filter.class", "com.acme.F", "mirror.DefaultTopicFilter"),
         ("config.property.filter.class", "com.acme.F", "mirror.DefaultConfigPropertyFilter"),
-        ("transforms", "route", "replication.policy.class"),
     ],
 )
 def test_a_refusal_of_a_class_says_what_is_possible(name: str, value: str, possible: str) -> None:

@@ -1,0 +1,117 @@
+"""Which transformations a source connector takes, and what becomes of them for a remote topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.connectors import CONNECTORS
+from mirror_connect.connectors.mirror.transforms import chain_of
+from mirror_connect.connectors.record_steps import Action, Condition, Step
+
+SOURCE = CONNECTORS["MirrorSource"]
+PACKAGE = "org.apache.kafka.connect.transforms."
+VALID: dict[str, str | None] = {
+    "name": "m",
+    "connector.class": SOURCE.class_name,
+    "source.cluster.alias": "A",
+    "source.cluster.bootstrap.servers": "a:9092",
+}
+
+
+def chain(**transforms: dict[str, str]) -> dict[str, str | None]:
+    """A config with these transformations and the predicates that all of them may use."""
+    return {
+        "transforms": ",".join(transforms),
+        **{f"transforms.{alias}.{name}": value for alias, own in transforms.items() for name, value in own.items()},
+        "predicates": "gone,marked,orders",
+        "predicates.gone.type": "RecordIsTombstone",
+        "predicates.marked.type": f"{PACKAGE}predicates.HasHeaderKey",
+        "predicates.marked.name": "größe",
+        "predicates.orders.type": "TopicNameMatches",
+        "predicates.orders.pattern": r"A\.orders.*",
+    }
+
+
+def problems(config: dict[str, str | None]) -> list[str]:
+    return SOURCE.validate({**VALID, **config})["transforms"].errors
+
+
+def test_steps_stand_in_the_order_of_the_aliases() -> None:
+    found = chain_of(
+        chain(
+            last={"type": f"{PACKAGE}InsertHeader", "header": "from", "value.literal": " ä "},
+            first={"type": "DropHeaders", "headers": "a, größe"},
+            middle={"type": "Filter", "predicate": "gone", "negate": "TRUE"},
+            other={"type": "Filter", "predicate": "marked"},
+        )
+    )
+    assert found.steps("A.t") == (
+        Step(Action.INSERT_HEADER, headers=(b"from",), value="ä".encode()),
+        Step(Action.DROP_HEADERS, headers=(b"a", "größe".encode())),
+        Step(Action.FILTER, Condition.IS_TOMBSTONE, negated=True),
+        Step(Action.FILTER, Condition.HAS_HEADER, has="größe".encode()),
+    )
+
+
+@pytest.mark.parametrize(("negate", "taken"), [("false", "A.orders.eu"), ("true", "A.other")])
+def test_a_predicate_on_the_topic_is_decided_once_for_the_remote_topic(negate: str, taken: str) -> None:
+    found = chain_of(chain(all={"type": "Filter", "predicate": "orders", "negate": negate}))
+    assert {topic: found.steps(topic) for topic in ("A.orders.eu", "A.other", "orders")} == {
+        topic: (Step(Action.FILTER),) if (topic == "A.orders.eu") == (taken == "A.orders.eu") else ()
+        for topic in ("A.orders.eu", "A.other", "orders")
+    }
+
+
+def test_no_transformation_is_no_step() -> None:
+    assert not chain_of({})
+    assert chain_of({"transforms": "", "predicates": "a"}).steps("t") == ()
+
+
+def test_one_that_looks_into_records_is_refused_by_name() -> None:
+    (problem,) = problems(chain(a={"type": "Filter"}, route={"type": "RegexRouter", "regex": "x", "replacement": "y"}))
+    assert problem == (
+        "Invalid value a,route for configuration transforms: RegexRouter can't be applied here, as keys and values are "
+        "copied as bytes. These can: DropHeaders, Filter, InsertHeader. To name copies, set replication.policy.class"
+    )
+
+
+def test_each_class_of_kafka_is_taken_or_refused() -> None:
+    for kind, refused in {
+        "DropHeaders": False,
+        f"{PACKAGE}Filter": False,
+        "InsertHeader": False,
+        f"{PACKAGE}MaskField$Value": True,
+        f"{PACKAGE}TimestampRouter": True,
+        "com.example.Mine": False,  # its own error stands at its type
+    }.items():
+        assert bool(problems(chain(one={"type": kind, "headers": "a", "header": "a", "value.literal": "b"}))) == refused
+
+
+@pytest.mark.parametrize("predicate", ["unknown", ""])
+def test_a_predicate_that_is_not_declared_is_refused(predicate: str) -> None:
+    (problem,) = problems(chain(one={"type": "Filter", "predicate": predicate}))
+    assert problem == (
+        f"Invalid value {predicate} for configuration transforms.one.predicate: predicates does not name it"
+    )
+
+
+def test_what_a_provider_gave_is_not_shown() -> None:
+    config = {**VALID, **chain(one={"type": "Filter", "predicate": "s3cret"})}
+    written = {**config, "transforms.one.predicate": "${file:/a:b}"}
+    (problem,) = SOURCE.validate(config, written)["transforms"].errors
+    assert "s3cret" not in problem
+    config = {**VALID, **chain(one={"type": "RegexRouter"})}
+    (problem,) = SOURCE.validate(config, {**config, "transforms.one.type": "${file:/a:b}"})["transforms"].errors
+    assert "RegexRouter" not in problem
+
+
+def test_transformed_copies_are_not_sampled() -> None:
+    config = {**VALID, **chain(one={"type": "Filter"}), "verify.follow.enabled": "true"}
+    assert "can't be verified" in SOURCE.validate(config)["verify.follow.enabled"].errors[0]
+    assert SOURCE.validate({**config, "transforms": ""})["verify.follow.enabled"].errors == []
+
+
+@pytest.mark.parametrize("connector", ["MirrorCheckpoint", "MirrorHeartbeat"])
+def test_checkpoints_and_heartbeats_are_not_transformed(connector: str) -> None:
+    config = {**VALID, "connector.class": connector, **chain(one={"type": "Filter"})}
+    assert "leave it out" in CONNECTORS[connector].validate(config)["transforms"].errors[0]
