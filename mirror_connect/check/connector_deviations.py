@@ -134,7 +134,7 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         "transforms", "transforms.*", "predicates", "predicates.*",
         note=
             "of a MirrorSourceConnector: [DropHeaders, Filter and InsertHeader](transforms.md), which do not look into keys "
-            "and values; each other transformation is refused by name, as to copy records without it would be wrong data",
+            "and values. Others are refused by name: to copy records without them would be wrong data",
         instead=
             "Choose topics with topics and topics.exclude, and name copies with replication.policy.class. Keep a "
             "connector that changes keys or values on Kafka Connect.",

@@ -114,6 +114,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "connectors/config/framework_settings.py": "tests/unit/connectors/mirror/test_mirror_source.py: a table of settings, through connectors/definition.py",
     "connectors/config/security_settings.py": "tests/unit/kafka_io/client/test_client_settings.py: a table of settings, through kafka_io/client/client_keys.py",
     "connectors/errors.py": "tests/unit/app/supervisor/test_task_requests.py: error classes",
+    "connectors/record_steps.py": "tests/unit/kafka_io/records/test_record_transforms.py: what each step does, through kafka_io/records/record_transforms.py",
     "connectors/user_code/hidden_memory.py": "tests/unit/connectors/user_code/test_user_class.py: one system call",
     "connectors/verified_records.py": "tests/unit/app/exposition/test_series.py: how much of a copy sampling verification has compared, and what it found, as counts that only grow",
     "kafka_io/admin/all_topics.py": "tests/unit/kafka_io/admin/test_nameless_brokers.py: one call of librdkafka, through kafka_io/admin/admin.py",

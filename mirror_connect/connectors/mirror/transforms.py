@@ -101,7 +101,9 @@ def _transformation(config: Config, alias: str) -> _Transformation:
         step = Step(Action.FILTER)
     predicate = config.get(f"{prefix}predicate")
     return (
-        _Transformation(step) if predicate is None else _under(config, predicate, step, _negated(config, f"{prefix}negate"))
+        _Transformation(step)
+        if predicate is None
+        else _under(config, predicate, step, _negated(config, f"{prefix}negate"))
     )
 
 

@@ -16,7 +16,7 @@ from tests.integration.source_task.copied_topics import BEGUN, mirrored_topic
 pytestmark = pytest.mark.brokers
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-# Records with a secret go. Of the others, those with a value lose their mark. What still has one goes, so a marked tombstone.
+# Records with a secret go. Those with a value lose their mark. What is still marked goes: tombstones.
 CHAIN = {
     "transforms": "quiet,never,marks,twice",
     "transforms.quiet.type": "org.apache.kafka.connect.transforms.Filter",
