@@ -7,6 +7,7 @@ force and writes them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -117,6 +118,12 @@ class TaskConfigWrites:
                 if self._settled(name, task_configs):
                     return
             except (ConnectError, ClusterUnreachable, NotAuthorized) as error:
+                if isinstance(error, BadRequest | ConnectorNotFound):
+                    # The leader knows that it was paused or deleted, and this worker is about to read that.
+                    with contextlib.suppress(ClusterUnreachable, NotAuthorized):
+                        await self._configs.refresh()
+                    if self._outdated(name, task_configs):
+                        return
                 if str(error) != told:
                     log.warning(
                         "The task configs of connector %s cannot be written yet; trying again: %s",
