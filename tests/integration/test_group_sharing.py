@@ -174,7 +174,9 @@ async def test_a_worker_that_comes_gets_tasks_when_its_spark_is_there(one_broker
             await state_reached(
                 lambda: all(len(each.membership.assignment.workers) == 3 for each in two), "three members", 10
             )
-            await state_reached(lambda: not two[0].membership._moving and two[0].membership.steady, "nothing moves", 10)
+            await state_reached(
+                lambda: not two[0].membership._heartbeats.moving and two[0].membership.steady, "nothing moves", 10
+            )
             assert {each: each.claims().tasks for each in two} == first
             third.readiness = Readiness.READY
             third.membership.rejoin()
@@ -196,9 +198,11 @@ async def test_a_stopped_member_does_not_cost_the_others_their_lease(one_broker:
         # All have to join again, and the stopped one does not: the group waits until its session is over.
         leader.wishes = {**WANTED, "more": 1}
         leader.membership.rejoin()
+        come = Worker(one_broker, leader.membership._group_id, "z")
+        joining = asyncio.create_task(come.membership.join())
         begun = time.monotonic()
         least = float("inf")
-        while not shared(others, 2 + 9 + 2):
+        while not shared([*others, come], 2 + 9 + 2):
             assert time.monotonic() - begun < SESSION_MS / 1000 + 5.0
             least = min(least, *(each.membership.runs_for() for each in others))
             await asyncio.sleep(0.05)
@@ -208,8 +212,10 @@ async def test_a_stopped_member_does_not_cost_the_others_their_lease(one_broker:
         )
         assert least > 1.0
         assert all(OUTSIDE not in each.places[seen[each] :] for each in others)
+        await joining
         stopped.client.goes_on.set()
-        await state_reached(lambda: shared(three, 2 + 9 + 2), "the stopped one with a share of its own again", 30)
+        await state_reached(lambda: shared([*three, come], 2 + 9 + 2), "the stopped one with a share again", 30)
+        await come.membership.leave()
 
 
 async def test_a_lost_worker_gets_its_own_again_within_the_delay(one_broker: LocalCluster) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 import pytest
 
@@ -15,6 +15,7 @@ from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.errors import NotLeader
 from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
@@ -34,7 +35,7 @@ class Sharer:
     """A worker without REST and Spark: its connectors and tasks run at once and copy nothing."""
 
     def __init__(self, group: Sharers, name: str) -> None:
-        config = worker_config(group.properties, warnings=False)
+        config = worker_config({**group.properties, **group.own.get(name, {})}, warnings=False)
         self.backing = GroupBacking(config, f"http://{name}:1", f"{name}:1")
         self.configs, self.statuses = ConfigStore(self.backing.configs), StatusStore(self.backing.statuses)
         self.connectors, self.supervisor = FakeConnectors(), FakeSupervisor()
@@ -48,6 +49,8 @@ class Sharer:
             worker_id=f"{name}:1",
             offsets_of=self._offsets_of,
             leader=group,
+            rules=ConfigRules(exactly_once=self.backing.exactly_once),
+            fence_tasks=self._fence,
         )
         self.backing.listen(self.herder.membership_changed)
         self._live = contextlib.AsyncExitStack()
@@ -81,6 +84,9 @@ class Sharer:
         assert keeper is not None
         keeper.cancel()
 
+    async def _fence(self, connector: str, resolved: Mapping[str, str], tasks: Collection[int]) -> None:
+        """Nobody has left a transaction."""
+
     async def _offsets_of(self, resolved: Mapping[str, str]) -> OffsetStore:
         del resolved
         return self.backing.offsets
@@ -103,6 +109,8 @@ class Sharers:
             "value.converter": BYTES,
             "listeners": "http://127.0.0.1:1",
         }
+        # Properties of single workers, by name.
+        self.own: dict[str, dict[str, str]] = {}
         self.workers: dict[str, Sharer] = {}
         # What two workers ran at the same time.
         self.twice: set[TaskId | str] = set()
@@ -212,4 +220,50 @@ async def test_work_is_shared_moves_and_is_taken_over_and_never_runs_twice(
             f"with a session of {SESSION_MS / 1000:g} s]",
             end="",
         )
+    assert group.twice == set()
+
+
+async def test_a_worker_that_only_prepares_exactly_once_is_named_and_runs_its_share(
+    group: Sharers, caplog: pytest.LogCaptureFixture
+) -> None:
+    group.own = {
+        name: {"exactly.once.source.support": said} for name, said in {"a": "enabled", "b": "preparing"}.items()
+    }
+    await group.start("a", "b")
+    await until(
+        lambda: any(each.herder.leadership.term is not None for each in group.workers.values()), "one leads", group
+    )
+    await group.leader.herder.configs.create("c0", source_config(tasks__max="4"), None)
+    first = {task for task in TASKS if task.connector == "c0"}
+    await until(lambda: group.is_all_told(["a", "b"], first), "both run tasks", group)
+    lines = {each.getMessage() for each in caplog.records if "exactly.once" in each.getMessage()}
+    assert lines == {
+        "exactly.once.source.support is preparing on the worker http://b:1 and enabled on another one: tasks that run there "
+        "copy at least once, and may repeat records. Set it to enabled on every worker"
+    }
+    # A round is led by either of them.
+    fencing = group.leader.herder.fencing
+    assert fencing is not None
+    await fencing.lead_round("c0", group.leader.backing.membership.generation)
+
+
+async def test_a_worker_whose_session_is_over_says_since_when_and_runs_its_share_again(group: Sharers) -> None:
+    await group.start("a")
+    a = group.workers["a"]
+    await until(lambda: a.herder.leadership.term is not None, "a worker leads", group)
+    await a.herder.configs.create("c0", source_config(tasks__max="4"), None)
+    first = {task for task in TASKS if task.connector == "c0"}
+    await until(lambda: group.is_all_told(["a"], first), "its tasks run", group)
+    a.cut_off()
+    await until(lambda: a.supervisor.retired, "its lease is over", group)
+    await until(lambda: a.backing.membership.silence is not None, "its session is over", group)
+    health = await a.herder.health()
+    assert (health.status, a.supervisor.wanted) == ("unhealthy", {})
+    assert health.message.startswith("This worker has had no contact with its own cluster since ")
+    await group.start("b")
+    await until(lambda: group.is_all_told(["b"], first), "another one runs its tasks", group)
+    a.supervisor.retired = False
+    membership = a.backing.membership
+    membership._keeper = asyncio.create_task(membership._keep())
+    await until(lambda: group.is_all_told(["a", "b"], first) and len(a.supervisor.wanted) == 2, "both share", group)
     assert group.twice == set()

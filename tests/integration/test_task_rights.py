@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from deploy.local import Listener, LocalCluster
+from mirror_connect.app.worker_connectors.target_choice import Target, TargetChooser
+from mirror_connect.app.worker_connectors.task_fencing import TaskFencing
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.task_protocol import TaskSpec
 from tests.integration.mirror_rig import (
@@ -81,6 +83,17 @@ def came(cluster: LocalCluster, topic: str) -> list[bytes | None]:
 WANTED = [row["value"] for row in ROWS]
 
 
+class Targets(TargetChooser):
+    """What the connectors' clients would be."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._producer = cluster.client_properties("writer")
+
+    async def chosen(self, resolved: Mapping[str, str]) -> Target:
+        del resolved
+        return Target(True, self._producer, {})
+
+
 async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_may(cluster: LocalCluster) -> None:
     good, bad = mirrored(cluster, "READ", "WRITE"), mirrored(cluster, "READ")
     async with running(spec(cluster, [good, bad])) as task:
@@ -135,6 +148,28 @@ async def test_without_the_transactional_id_it_is_said_once_and_copied(cluster: 
     right = f"WRITE and DESCRIBE on transactional id {wanted.transactional_id} to the producing user"
     assert f"grant {right}" in task.link.log_lines[0]
     assert task.link.problem_lines == tuple(task.link.log_lines)
+    assert came(cluster, topic) == WANTED
+
+
+async def test_without_the_transactional_id_exactly_once_is_refused_and_copies_when_it_may(
+    cluster: LocalCluster,
+) -> None:
+    topic = mirrored(cluster, "READ", "WRITE")
+    wanted = replace(spec(cluster, [topic], transactions=False), exactly_once=True)
+    right = f"WRITE and DESCRIBE on transactional id {wanted.transactional_id} to the producing user"
+    async with running(wanted) as task:
+        with pytest.raises(NotAuthorized, match=f"grant {right}"):
+            await task.copied(1)
+    # Nor may the leader fence former tasks, which comes first.
+    fencing = TaskFencing(Targets(cluster), lambda _: wanted.transactional_id, lambda: 8.0)
+    with pytest.raises(NotAuthorized, match=f"grant {right}"):
+        await fencing.fence("c", {}, [0])
+    assert came(cluster, topic) == []
+    allow(cluster, WRITER, TRANSACTIONAL_ID, wanted.transactional_id, AclOperation.WRITE, AclOperation.DESCRIBE)
+    await fencing.fence("c", {}, [0])
+    async with running(wanted) as task:
+        await task.copied(100)
+        await task.finish()
     assert came(cluster, topic) == WANTED
 
 
