@@ -133,6 +133,46 @@ async def test_after_the_last_epoch_another_producer_id_comes(rig: Transactional
     assert len({entry.producer[0] for entry in rig.target.log().entries}) == 2
 
 
+async def test_an_abort_by_the_target_at_the_last_epoch_leads_to_another_producer_id(rig: TransactionalRig) -> None:
+    feed = NumberFeed(0)
+    rig.feed(feed)
+    known = rig.target.broker.ids[ID]
+    known.epoch, known.last = LAST_EPOCH - 1, LAST_EPOCH - 2
+    rig.producer._sender.producer = replace(rig.producer._sender.producer, epoch=LAST_EPOCH - 1)
+    await rig.transactions.begin()
+    feed.end = 3
+    for target in rig.producer._sender.partitions.values():
+        rig.producer.wake(target)
+    await until(lambda: feed.acknowledged == 3)
+    rig.target.broker._fence(ID, known)
+    with pytest.raises(TransactionAbortedError):
+        await rig.transactions.commit()
+    for end in (3, 6):
+        await one(rig, feed, end)
+    await until(lambda: numbers(rig.target.log()) == list(range(6)))
+    assert len({entry.producer[0] for entry in rig.target.log().entries}) == 2
+
+
+async def test_an_id_that_the_target_has_forgotten_costs_one_abort_and_no_record(rig: TransactionalRig) -> None:
+    feed = NumberFeed(0)
+    rig.feed(feed)
+    await one(rig, feed, 3)
+    await until(lambda: rig.target.broker.ids[ID].state is State.COMMITTED)
+    # transactional.id.expiration.ms is over.
+    del rig.target.broker.ids[ID]
+    await rig.transactions.begin()
+    feed.end = 6
+    for target in rig.producer._sender.partitions.values():
+        rig.producer.wake(target)
+    await asyncio.wait_for(rig.transactions.broken.wait(), 5)
+    with pytest.raises(TransactionAbortedError, match=r"transactional\.id\.expiration\.ms"):
+        await rig.transactions.commit()
+    for end in (6, 9):
+        await one(rig, feed, end)
+    await until(lambda: numbers(rig.target.log()) == list(range(9)))
+    assert rig.transactions.aborts == 1
+
+
 async def test_a_transaction_without_batches_asks_the_target_nothing(rig: TransactionalRig) -> None:
     rig.feed(NumberFeed(0))
     await rig.transactions.begin()
