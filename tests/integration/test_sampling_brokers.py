@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors import partitions
+from mirror_connect.connectors.task_protocol import INTERVAL
 from mirror_connect.verify import sampling
 from mirror_connect.verify.findings import Fault
 from mirror_connect.verify.link import Link, Positions, link_of
@@ -24,7 +28,7 @@ from mirror_connect.verify.sampling import SamplingOptions, SamplingVerifier
 from mirror_connect.verify.sampling_report import SamplingReport, SamplingWatcher
 from tests.brokers import delete_before
 from tests.fakes.worker_rest import worker_that_answers
-from tests.integration.mirror_rig import fresh_topic, produce, running, spec_for
+from tests.integration.mirror_rig import OFFSETS_PARTITIONS, fresh_topic, produce, running, spec_for
 
 pytestmark = pytest.mark.brokers
 Records = list[dict[str, Any]]
@@ -166,6 +170,66 @@ async def test_each_kind_of_fault_that_comes_behind_a_running_link_is_named(
                 records = some(200, first, partition=partition)
                 produce(one_broker, topic, records)
                 produce(target_cluster, f"A.{topic}", spoil(records) if first else records, **idempotent)
+            followed.positions = {(topic, partition): first + 199 for partition in FAULTS}
+            await followed.verified((first + 200) * len(FAULTS))
+        await followed.until(lambda: len(followed.faults) >= len(FAULTS))
+    found = {partition: (str(fault.kind), fault.source) for partition, fault in followed.faults}
+    places = {partition: (kind, None if kind == "foreign" else (270, 270)) for partition, (kind, _) in FAULTS.items()}
+    assert found == places
+    assert (followed.report.faults, followed.report.outcome) == (len(FAULTS), 1)
+
+
+async def test_what_a_task_copies_in_transactions_is_compared_whole_and_equal(
+    one_broker: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    topic, offsets = both(one_broker, target_cluster, 2), fresh_topic("offsets")
+    target_cluster.create_topic(offsets, OFFSETS_PARTITIONS)
+    spec = replace(
+        spec_for(one_broker, target_cluster, {topic: 2}),
+        exactly_once=True,
+        transaction_boundary=INTERVAL,
+        transaction_interval_ms=20,
+        offsets_topic=offsets,
+    )
+    async with following(one_broker, target_cluster, topic) as followed, running(spec, target_cluster) as task:
+        for first in range(0, 3000, 500):
+            for partition in (0, 1):
+                produce(one_broker, topic, some(500, first, partition=partition), **{"batch.num.messages": 50})
+            await task.copied(2 * (first + 500))
+            followed.positions = {(topic, 0): first + 499, (topic, 1): first + 499}
+        await followed.verified(6000)
+    report = followed.report
+    assert (report.total("compared"), report.faults, report.outcome) == (6000, 0, 0)
+    assert report.total("unaccounted") == 0
+
+
+def in_transactions(cluster: LocalCluster, topic: str, records: Records) -> None:
+    """As a copier with exactly-once: twenty records in each transaction. Each third one is aborted first."""
+    name = f"copier-{uuid.uuid4().hex[:8]}"
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions(60)
+    for number, first in enumerate(range(0, len(records), 20)):
+        for committed in (False, True) if number % 3 == 0 else (True,):
+            producer.begin_transaction()
+            for record in records[first : first + 20]:
+                producer.produce(topic, **record)
+            assert producer.flush(60) == 0
+            if committed:
+                producer.commit_transaction(60)
+            else:
+                producer.abort_transaction(60)
+
+
+async def test_among_transactions_each_kind_of_fault_is_named(
+    one_broker: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    topic = both(one_broker, target_cluster, len(FAULTS))
+    async with following(one_broker, target_cluster, topic) as followed:
+        for first in (0, 200):
+            for partition, (_, spoil) in FAULTS.items():
+                records = some(200, first, partition=partition)
+                produce(one_broker, topic, records)
+                in_transactions(target_cluster, f"A.{topic}", spoil(records) if first else records)
             followed.positions = {(topic, partition): first + 199 for partition in FAULTS}
             await followed.verified((first + 200) * len(FAULTS))
         await followed.until(lambda: len(followed.faults) >= len(FAULTS))
