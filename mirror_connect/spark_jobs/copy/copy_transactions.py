@@ -75,7 +75,8 @@ class CopyTransactions:
         self._leave_out = leave_out
         self._on_commit = on_commit
         self._loop = asyncio.get_running_loop()
-        wanted = math.inf if spec.transaction_boundary == POLL else spec.transaction_interval_ms / 1000
+        self._polls = spec.transaction_boundary == POLL
+        wanted = math.inf if self._polls else spec.transaction_interval_ms / 1000
         # The rest of transaction.timeout.ms is for the batches under way and the commit.
         self._interval = max(0.001, min(wanted, transactions.timeout_ms / 2000))
         self._stuck_s = min(STUCK_S, transactions.timeout_ms / 4000)
@@ -139,7 +140,7 @@ class CopyTransactions:
                 await self._first_of(
                     max(0.001, min(self._due - now, NOTE_S)), self._watch.due.wait(), self._transactions.broken.wait()
                 )
-                if math.isinf(self._interval) and self._loop.time() - self._noted >= NOTE_S:
+                if self._polls and self._transactions.empty and self._loop.time() - self._noted >= NOTE_S:
                     self._due = self._loop.time()
                 continue
             if not self._transactions.empty or self._moved(now):

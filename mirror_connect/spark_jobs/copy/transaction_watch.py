@@ -1,7 +1,7 @@
 """Sees which partitions of a task have batches in flight in the open transaction, and when it should end.
 
 `interval`: when its time is over. `poll`: when all that had been fetched at its first batch was given to the producer, or
-when nothing is in flight any more.
+when nothing is in flight any more, although the producer has had its turn to take more.
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ class TransactionWatch:
     `due`: set when the transaction should end before its time is over. `buffered`: gives the bytes that are fetched at
     present; None if the boundary isn't `poll`. `most`: ends the transaction after so many bytes; None for no limit.
     `on_most()`: called then, at once: nothing more may be given.
+    `after_turn(call)`: calls when the producer has taken what it can; for `poll`.
     """
 
-    def __init__(self, buffered: Callable[[], int] | None, on_most: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        buffered: Callable[[], int] | None,
+        on_most: Callable[[], None] = lambda: None,
+        after_turn: Callable[[Callable[[], None]], object] = lambda call: call(),
+    ) -> None:
         self.in_flight: set[TransactionalFlow] = set()
         self.copied: set[TransactionalFlow] = set()
         self.due = asyncio.Event()
@@ -32,6 +38,7 @@ class TransactionWatch:
         self.most: int | None = None
         self._buffered = buffered
         self._on_most = on_most
+        self._after_turn = after_turn
         self._end: int | None = None
 
     def began(self) -> None:
@@ -60,4 +67,8 @@ class TransactionWatch:
         """The feed has no batch in flight any more."""
         self.in_flight.discard(feed)
         if self._buffered is not None and self.bytes and not self.in_flight:
+            self._after_turn(self._look)
+
+    def _look(self) -> None:
+        if self.bytes and not self.in_flight:
             self.due.set()

@@ -71,8 +71,12 @@ class SourceTransactions:
         )
         frame.failures.append(self.ranges_producer.failed)
         self._problems = frame.problems
+        loop = self._loop = asyncio.get_running_loop()
         self._watch = TransactionWatch(
-            buffered if spec.transaction_boundary == POLL else None, on_most=transactions.stop_taking
+            buffered if spec.transaction_boundary == POLL else None,
+            on_most=transactions.stop_taking,
+            # The producer takes in the next turn of the loop, see Sender.
+            after_turn=lambda call: loop.call_soon(loop.call_soon, call),
         )
         self._wake = wake
         self._again = again
@@ -84,7 +88,6 @@ class SourceTransactions:
         self._left_out: dict[TopicPartition, asyncio.TimerHandle] = {}
         self._too_slow: dict[TopicPartition, Problem] = {}
         self._ranges: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
         self._copying = CopyTransactions(
             spec,
             transactions,

@@ -206,6 +206,19 @@ def test_a_poll_is_committed_when_its_records_are_acknowledged() -> None:
     assert run_simulated(life()) == pytest.approx([0.2, 0.4, 0.6], abs=0.02)
 
 
+def test_offsets_without_records_are_committed_soon_after_a_poll_too() -> None:
+    async def life() -> list[float]:
+        task = Copying(POLL)
+        async with task.running():
+            task.copies()
+            await asyncio.sleep(1)
+            task.offsets.changed = True
+            await asyncio.sleep(2)
+        return task.made_up.times("committed")
+
+    assert run_simulated(life()) == pytest.approx([0.0, 1.0], abs=0.7)
+
+
 def test_after_an_abort_the_next_transaction_begins_and_nobody_was_told() -> None:
     async def life() -> list[str]:
         task = Copying()

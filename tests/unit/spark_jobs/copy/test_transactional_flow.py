@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
@@ -170,6 +172,20 @@ def test_a_poll_ends_when_nothing_is_in_flight() -> None:
     fed.watch.began()
     fed.flow.put(fetched(0, 100, batch(0, 100)))
     fed.feed.acked(fed.take(), 0)
+    assert fed.watch.due.is_set()
+
+
+def test_a_poll_goes_on_while_the_producer_takes_more_at_its_next_turn() -> None:
+    turns: list[Callable[[], None]] = []
+    fed = Fed(watch=TransactionWatch(lambda: 1 << 20, after_turn=turns.append))
+    fed.watch.began()
+    fed.flow.put(fetched(0, 200, batch(0, 100), batch(100, 100)))
+    fed.feed.acked(fed.take(), 0)
+    second = fed.take()
+    turns.pop()()
+    assert not fed.watch.due.is_set()
+    fed.feed.acked(second, 100)
+    turns.pop()()
     assert fed.watch.due.is_set()
 
 
