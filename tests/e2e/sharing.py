@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
+import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Self
@@ -16,29 +17,64 @@ import pytest
 
 from deploy.local import LocalCluster, free_port
 from deploy.local.far_link import FarLink
-from tests.brokers import messages, started
+from tests.brokers import commit, messages, started
+from tests.e2e.committed_reader import CommittedReader
 from tests.e2e.ends import end_offsets
+from tests.e2e.hammer import Answer, Hammer
 from tests.e2e.numbered import Writer
-from tests.e2e.product import PATIENCE_S, WORKER, Product, mirror_config
-from tests.e2e.reading import batches
+from tests.e2e.product import DAEMON, DRIVER, JVM, PATIENCE_S, TASK, WORKER, Product, mirror_config
+from tests.e2e.reading import CONTROL, batches
 from tests.waiting import wait_for, wait_for_state
 
-TASKS: Final = 2
 PARTITIONS: Final = 4
 RATE: Final = 100
 SESSION_S: Final = 10.0
 # What a takeover may take beyond the session where three workers and their tasks share two cores with other tests.
 BUSY_S: Final = 90.0
 LOADED_S: Final = 2.0
+SUSPENDED_S: Final = 60.0
 LINKED: Final = "LINKED"
-# Each worker has its own way to the target.
+# Each worker has its own way to the clusters.
+SOURCE: Final = "${env:SOURCE}"
 TARGET: Final = "${env:TARGET}"
+READERS: Final = "readers"
 PROPERTIES: Final = {
     "session.timeout.ms": str(int(SESSION_S * 1000)),
     "heartbeat.interval.ms": "3000",
     "config.providers": "env",
     "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
 }
+CHECKPOINTS: Final = {
+    "connector_class": "MirrorCheckpointConnector",
+    "groups": READERS,
+    "refresh_groups_interval_seconds": "1",
+    "emit_checkpoints_interval_seconds": "1",
+    "checkpoints_topic_replication_factor": "1",
+}
+HEARTBEATS: Final = {"connector_class": "MirrorHeartbeatConnector", "heartbeats_topic_replication_factor": "1"}
+# What these two write on the target.
+OWN_TOPICS: Final = ("A.checkpoints.internal", "heartbeats")
+_RUNS: Final = re.compile(r'^mirror_connect_task_silent_seconds\{.*connector="([^"]*)".*task="([^"]*)"', re.MULTILINE)
+
+Shown = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is shared. `sources`: source connectors with their numbers of tasks; each copies the topic of its name.
+
+    `others`: whether a checkpoint and a heartbeat connector come to them.
+    """
+
+    sources: Mapping[str, int]
+    others: bool = False
+    exactly_once: bool = False
+    busy_s: float = BUSY_S
+
+    @property
+    def tasks(self) -> dict[str, int]:
+        """All connectors with their numbers of tasks."""
+        return {**self.sources, **({"checkpoints": 1, "beats": 1} if self.others else {})}
 
 
 @contextlib.contextmanager
@@ -62,20 +98,21 @@ def linked_listener(cluster: LocalCluster) -> Iterator[FarLink]:
 
 @dataclass
 class Sharing:
-    """The group. `link`: the last worker's way to the target. `topics`: one for each connector, which has its name."""
+    """The group. `links`: the last worker's ways to the source and the target."""
 
     source: LocalCluster
     target: LocalCluster
     workers: list[Product]
-    link: FarLink
-    connectors: int
-    topics: list[str] = field(default_factory=list)
+    links: tuple[FarLink, FarLink]
+    plan: Plan
+    reader: CommittedReader | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, source: LocalCluster, target: LocalCluster, link: FarLink, connectors: int) -> Self:
+    def of(cls, source: LocalCluster, target: LocalCluster, links: tuple[FarLink, FarLink], plan: Plan) -> Self:
         """Workers that were not started."""
-        near, far = target.bootstrap_servers, f"127.0.0.1:{link.port}"
-        return cls(source, target, [_worker(target, address) for address in (near, near, far)], link, connectors)
+        near = source.bootstrap_servers, target.bootstrap_servers
+        far = f"127.0.0.1:{links[0].port}", f"127.0.0.1:{links[1].port}"
+        return cls(source, target, [_worker(target, way, plan) for way in (near, near, far)], links, plan)
 
     def start(self) -> None:
         """Starts the workers at once, and the connectors at the first of them."""
@@ -83,148 +120,297 @@ class Sharing:
             worker.launch()
         for worker in self.workers:
             wait_for_state(partial(answers, worker), "the worker answers", PATIENCE_S)
-        for number in range(self.connectors):
-            name = f"numbers{number}"
+        for name, tasks in self.plan.sources.items():
             self.source.create_topic(name, PARTITIONS)
-            config = mirror_config(self.source, self.target, name, tasks_max=str(TASKS))
-            self.workers[0].put(name, {**config, "target.cluster.bootstrap.servers": TARGET})
-            self.topics.append(name)
-        self.wait_shared()
+            self.workers[0].put(name, self.config(name, tasks_max=str(tasks), **self._once()))
+        if self.plan.others:
+            commit(self.source, READERS, next(iter(self.plan.sources)), 0, partitions=range(PARTITIONS))
+            self.workers[0].put("checkpoints", self.config("numbers.*", **CHECKPOINTS))
+            self.workers[0].put("beats", self.config(**HEARTBEATS))
+        self.wait_shared(self.workers)
 
-    def alive(self) -> list[Product]:
-        """The workers whose process lives."""
-        return [worker for worker in self.workers if worker.process.poll() is None]
+    def config(self, topics: str = "none", **settings: str) -> dict[str, str]:
+        """A config that each worker can read; `settings` as of mirror_config."""
+        ways = {"source.cluster.bootstrap.servers": SOURCE, "target.cluster.bootstrap.servers": TARGET}
+        return {**mirror_config(self.source, self.target, topics, **settings), **ways}
+
+    def _once(self) -> dict[str, str]:
+        if not self.plan.exactly_once:
+            return {}
+        return {
+            "exactly_once_support": "required",
+            "source_consumer_isolation_level": "read_committed",
+            "transaction_boundary": "interval",
+            "transaction_boundary_interval_ms": "500",
+        }
 
     def leader(self) -> Product:
         """The worker that leads, by its own account."""
-        return next(each for each in self.alive() if leads(each))
+        return next(each for each in self.workers if each.process.poll() is None and leads(each))
 
-    def statuses(self, worker: Product) -> dict[str, tuple[str, str]]:
+    def follower(self) -> Product:
+        """The first that does not."""
+        leader = self.leader()
+        return next(each for each in self.workers if each is not leader)
+
+    # --- who runs what ----------------------------------------------------------------------------------------------
+
+    def statuses(self, worker: Product) -> dict[str, Shown]:
         """State and worker of each connector and task, as this worker has them."""
-        found: dict[str, tuple[str, str]] = {}
+        found: dict[str, Shown] = {}
         try:
             answer = worker.rest.get("/connectors", params={"expand": "status"})
         except httpx.HTTPError:  # it has just been started, or it is suspended
             return found
         for name, shown in answer.json().items() if answer.is_success else ():
-            status = shown["status"]
-            if name in self.topics:
+            if name in self.plan.tasks:
+                status = shown["status"]
                 found[name] = status["connector"]["state"], status["connector"]["worker_id"]
                 for task in status["tasks"]:
                     found[f"{name}-{task['id']}"] = task["state"], task["worker_id"]
         return found
 
-    def wait_shared(self, seconds: float = PATIENCE_S) -> None:
-        """Waits until all runs on the workers that live, in equal shares, and all of these say the same."""
-        alive = {f"127.0.0.1:{worker.port}" for worker in self.alive()}
+    def wait_shared(self, among: Collection[Product], seconds: float = PATIENCE_S) -> None:
+        """Waits until all runs on these workers, in equal shares, and each of them says the same."""
 
         def shared() -> bool:
-            told = [self.statuses(worker) for worker in self.alive()]
-            return all(each == told[0] for each in told) and self._is_shared(told[0], alive)
+            told = [self.statuses(worker) for worker in among]
+            return all(each == told[0] for each in told) and self._is_shared(told[0], {_id(each) for each in among})
 
-        wait_for(shared, "all runs once, in equal shares", seconds, 0.3, arrived=lambda: self.statuses(self.alive()[0]))
+        shown = partial(self.statuses, next(iter(among)))
+        try:
+            wait_for(shared, "all runs once, in equal shares", seconds, 0.3, arrived=shown)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {[self.statuses(worker) for worker in among]}") from None
 
-    def _is_shared(self, statuses: Mapping[str, tuple[str, str]], alive: set[str]) -> bool:
-        subjects = self.connectors * (TASKS + 1)
-        if len(statuses) != subjects or any(state != "RUNNING" for state, _ in statuses.values()):
+    def _is_shared(self, statuses: Mapping[str, Shown], among: Collection[str]) -> bool:
+        asked = sum(self.plan.tasks.values()) + len(self.plan.tasks)
+        if len(statuses) != asked or any(state != "RUNNING" for state, _ in statuses.values()):
             return False
-        where = [worker for _, worker in statuses.values()]
-        tasks = [worker for name, (_, worker) in statuses.items() if "-" in name]
-        most = -(-self.connectors * TASKS // len(alive)) + 1
-        return set(where) <= alive and max(tasks.count(each) for each in alive) <= most
+        tasks = Counter(worker for name, (_, worker) in statuses.items() if "-" in name)
+        counts = [tasks[each] for each in among]
+        return {worker for _, worker in statuses.values()} <= set(among) and max(counts) - min(counts) <= 1
+
+    def look_at_shares(self) -> None:
+        """AssertionError unless all workers tell of the same equal shares, and each one has exactly its own tasks."""
+        told = [worker.call("GET", "/admin/workers")["workers"] for worker in self.workers]
+        shares = [
+            {each["worker_id"]: (sorted(each["connectors"]), sorted(map(_task, each["tasks"]))) for each in shown}
+            for shown in told
+        ]
+        assert shares[1:] == shares[:-1], f"the workers disagree: {shares}"
+        assert set(shares[0]) == set(map(_id, self.workers))
+        for kind in (0, 1):
+            given = Counter(each for share in shares[0].values() for each in share[kind])
+            assert set(given.values()) <= {1}, f"given twice: {given}"
+            counts = [len(share[kind]) for share in shares[0].values()]
+            assert max(counts) - min(counts) <= 1, f"unequal shares: {shares[0]}"
+        asked = {f"{name}-{number}" for name, count in self.plan.tasks.items() for number in range(count)}
+        assert asked <= {each for share in shares[0].values() for each in share[1]}
+        for worker in self.workers:
+            own = {f"{name}-{number}" for name, number in _RUNS.findall(worker.rest.get("/metrics").text)}
+            assert own == set(shares[0][_id(worker)][1]), f"{worker.port} runs {own}"
 
     # --- what is copied ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def written(self) -> Iterator[list[Writer]]:
         """Numbers are written to all topics meanwhile. Records of an earlier test are there already."""
+        if self.reader is not None:
+            self.reader.expect_from_zero()
         with contextlib.ExitStack() as stack:
-            yield [stack.enter_context(Writer(self.source, each, PARTITIONS, RATE)) for each in self.topics]
+            yield [stack.enter_context(Writer(self.source, each, PARTITIONS, RATE)) for each in self.plan.sources]
 
-    def all_arrived(self) -> bool:
+    def look_at_copies(self, writers: list[Writer]) -> str:
+        """AssertionError unless all is there in order, by one writer after the other; a line about it."""
+        if self.reader is not None:
+            counts = {
+                (f"A.{topic}", partition): count
+                for topic, writer in zip(self.plan.sources, writers, strict=True)
+                for partition, count in writer.counts.items()
+            }
+            reader = self.reader
+            wait_for(
+                lambda: reader.has_all(counts), "all is there", PATIENCE_S, 0.5, arrived=lambda: dict(reader.following)
+            )
+            time.sleep(LOADED_S)  # what is there once more comes after that
+            assert not reader.wrong, reader.wrong[:10]
+            assert reader.following == counts
+            line = f"{sum(counts.values())} once, longest silence {max(reader.longest_s.values()):.1f} s"
+        else:
+            wait_for(self._have_arrived, "every record has arrived", PATIENCE_S, 0.5, arrived=lambda: None)
+            line = "{} of {} repeated".format(*self._repeats())
+        places = [(f"A.{topic}", partition) for topic in self.plan.sources for partition in range(PARTITIONS)]
+        for place in places + [(topic, 0) for topic in OWN_TOPICS if self.plan.others]:
+            look_at_writers(self.target, *place)
+        return line
+
+    def _have_arrived(self) -> bool:
         """Whether the copies are as long as the sources, at least."""
-        for topic in self.topics:
+        for topic in self.plan.sources:
             wanted, there = end_offsets(self.source, topic), end_offsets(self.target, f"A.{topic}")
             if any(there.get(partition, 0) < end for partition, end in wanted.items()):
                 return False
         return True
 
-    def look_at_copies(self, seconds: float = PATIENCE_S) -> tuple[int, int]:
-        """AssertionError unless all is there in order, by one writer after the other; how many records, and repeats."""
-        wait_for(self.all_arrived, "every record has arrived", seconds, 0.5, arrived=lambda: None)
+    def _repeats(self) -> tuple[int, int]:
+        """How many records came again, of how many. AssertionError unless all are there in order."""
         records = repeated = 0
-        for topic in self.topics:
+        for topic in self.plan.sources:
             for partition in range(PARTITIONS):
                 wanted = [message.value() for message in messages(self.source, topic, partition)]
                 there = [message.value() for message in messages(self.target, f"A.{topic}", partition)]
                 records += len(wanted)
                 repeated += _repeated(f"A.{topic}-{partition}", wanted, there)
-                self._look_at_writers(f"A.{topic}", partition)
-        return records, repeated
-
-    def _look_at_writers(self, copy: str, partition: int) -> None:
-        """Who has a successor never writes again."""
-        former: set[tuple[int, int]] = set()
-        last: tuple[int, int] | None = None
-        for batch in batches(self.target, copy, partition):
-            if batch.producer != last:
-                assert batch.producer not in former, f"{copy}-{partition}: {batch.producer} wrote behind its successor"
-                if last is not None:
-                    former.add(last)
-                last = batch.producer
+        return repeated, records
 
 
 @contextlib.contextmanager
-def three_workers(name: str, connectors: int) -> Iterator[Sharing]:
-    """Clusters and workers, with so many connectors of two tasks each, that run."""
+def three_workers(name: str, plan: Plan) -> Iterator[Sharing]:
+    """Clusters and workers, with connectors that run."""
     source, target = LocalCluster(f"{name}-source"), LocalCluster(f"{name}-target")
-    with linked_listener(target) as link, started(source, target):
-        sharing = Sharing.of(source, target, link, connectors)
+    with linked_listener(source) as first, linked_listener(target) as second, started(source, target):
+        sharing = Sharing.of(source, target, (first, second), plan)
         try:
             sharing.start()
-            yield sharing
+            with contextlib.ExitStack() as stack:
+                if plan.exactly_once:
+                    places = [(f"A.{topic}", partition) for topic in plan.sources for partition in range(PARTITIONS)]
+                    sharing.reader = stack.enter_context(CommittedReader(target, places))
+                yield sharing
         finally:
             for worker in sharing.workers:
                 worker.close()
 
 
-def survives(sharing: Sharing, blow: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
-    """Strikes while records and requests flow, and looks at what came of it. All workers live and share in the end."""
-    with Hammer(sharing) as hammer, sharing.written():
+def survives(sharing: Sharing, blow: Callable[[Sharing], Product], capsys: pytest.CaptureFixture[str]) -> None:
+    """Strikes while records and requests flow, and looks at what came of it. All workers live and share in the end.
+
+    `blow` strikes, and puts everything back; it returns the worker that it has struck.
+    """
+    patience = SESSION_S + sharing.plan.busy_s
+    with Hammer(sharing.workers, list(sharing.plan.tasks), sharing.config()) as hammer, sharing.written() as writers:
         time.sleep(LOADED_S)
         begun = time.monotonic()
-        blow()
-        struck = time.monotonic()
-        sharing.wait_shared(SESSION_S + BUSY_S)
+        struck = sharing.workers.index(blow(sharing))
+        hammer.restarts = False
+        over = time.monotonic()
+        sharing.wait_shared(sharing.workers, patience)
         shared = time.monotonic()
         time.sleep(LOADED_S)
-    records, repeated = sharing.look_at_copies()
+    line = sharing.look_at_copies(writers)
     hammer.look()
+    sharing.wait_shared(sharing.workers, patience)
+    sharing.look_at_shares()
+
+    def blameless(answer: Answer) -> bool:
+        # A request that had reached a leader when that was struck has no other answer, as in Connect.
+        return begun <= answer.at <= shared and (answer.method != "GET" or answer.worker == struck)
+
     with capsys.disabled():
         print(
-            f" [{struck - begun:.1f} s, shared again after {shared - struck:.1f} s, {repeated} of {records} repeated, "
-            f"{hammer.codes}, {sorted(set(hammer.refused))[:3]}]",
+            f" [struck for {over - begun:.1f} s, shared again after {shared - over:.1f} s, {line}; "
+            f"before {hammer.codes(0, begun)}, during {hammer.codes(begun, shared)}, after {hammer.codes(shared, 1e18)}; "
+            f"longest answer {max(each.took for each in hammer.answers):.1f} s; "
+            f"refused: {sorted({(each.code, each.text) for each in hammer.answers if each.code >= 400})[:8]}]",
             end="",
         )
+    failures = hammer.failures(blameless)
+    assert not failures, failures[:5]
 
 
-def killed(sharing: Sharing, worker: Product) -> None:
-    """Kills it, waits until the others run all, and starts it again."""
+# --- what may happen to a worker ------------------------------------------------------------------------------------
+
+
+def leader_killed(sharing: Sharing) -> Product:
+    """Kills the leader, waits until the others run all, and starts it again."""
+    return _killed(sharing, sharing.leader())
+
+
+def follower_killed(sharing: Sharing) -> Product:
+    """The same with a worker that does not lead."""
+    return _killed(sharing, sharing.follower())
+
+
+def spark_killed(sharing: Sharing) -> Product:
+    """Kills all processes of a follower's Spark application."""
+    worker = sharing.follower()
+    worker.kill(DRIVER, JVM, DAEMON, TASK)
+    return worker
+
+
+def leader_suspended(sharing: Sharing) -> Product:
+    """All processes of the leader stand still for a minute. Meanwhile the others run all."""
+    leader, began = sharing.leader(), time.monotonic()
+    stopped = leader.signal(signal.SIGSTOP)
+    try:
+        _wait_without(sharing, leader)
+        time.sleep(max(0.0, began + SUSPENDED_S - time.monotonic()))
+    finally:
+        for process in stopped:
+            process.send_signal(signal.SIGCONT)
+    return leader
+
+
+def leaders_worker_suspended(sharing: Sharing) -> Product:
+    """Only its worker's process does, and its tasks go on by themselves."""
+    leader, began = sharing.leader(), time.monotonic()
+    (stopped,) = leader.signal(signal.SIGSTOP, WORKER)
+    try:
+        _wait_without(sharing, leader)
+        time.sleep(max(0.0, began + SUSPENDED_S - time.monotonic()))
+    finally:
+        stopped.send_signal(signal.SIGCONT)
+    return leader
+
+
+def cut_off(sharing: Sharing) -> Product:
+    """The last worker gets through to no broker until the others run all. What it has sent arrives after that."""
+    worker = sharing.workers[-1]
+    try:
+        for link in sharing.links:
+            link.is_cut = True
+        _wait_without(sharing, worker)
+    finally:
+        for link in sharing.links:
+            link.is_cut = False
+    return worker
+
+
+def _killed(sharing: Sharing, worker: Product) -> Product:
     worker.kill(WORKER)
-    sharing.wait_shared(SESSION_S + BUSY_S)
+    _wait_without(sharing, worker)
     worker.launch()
+    return worker
 
 
-def cut(sharing: Sharing) -> None:
-    """The last worker gets through to no broker, for longer than its session."""
-    sharing.link.is_cut = True
-    time.sleep(SESSION_S + 4.0)
-    sharing.link.is_cut = False
+def _wait_without(sharing: Sharing, worker: Product) -> None:
+    sharing.wait_shared([each for each in sharing.workers if each is not worker], SESSION_S + sharing.plan.busy_s)
 
 
-def _worker(target: LocalCluster, address: str) -> Product:
-    clients = {f"{who}bootstrap.servers": address for who in ("", "producer.", "consumer.", "admin.")}
-    return Product(target, group="sharing", properties={**PROPERTIES, **clients}, environment={"TARGET": address})
+def _worker(target: LocalCluster, ways: tuple[str, str], plan: Plan) -> Product:
+    clients = {f"{who}bootstrap.servers": ways[1] for who in ("", "producer.", "consumer.", "admin.")}
+    once = {"exactly.once.source.support": "enabled"} if plan.exactly_once else {}
+    environment = {"SOURCE": ways[0], "TARGET": ways[1]}
+    return Product(target, group="sharing", properties={**PROPERTIES, **once, **clients}, environment=environment)
+
+
+def look_at_writers(cluster: LocalCluster, topic: str, partition: int) -> None:
+    """Who has a successor never writes again, and no epoch of a producer id comes behind a newer one."""
+    newest: dict[int, int] = {}
+    former: set[tuple[int, int]] = set()
+    last: tuple[int, int] | None = None
+    for batch in batches(cluster, topic, partition):
+        where = f"{topic}-{partition}, offset {batch.base_offset}"
+        producer, epoch = batch.producer
+        assert epoch >= newest.get(producer, epoch), f"{where}: {batch.producer} wrote behind epoch {newest[producer]}"
+        newest[producer] = epoch
+        if batch.attributes & CONTROL or batch.producer == last:
+            continue
+        assert batch.producer not in former, f"{where}: {batch.producer} wrote behind its successor"
+        if last is not None:
+            former.add(last)
+        last = batch.producer
 
 
 def _repeated(copy: str, wanted: list[Any], there: list[Any]) -> int:
@@ -240,6 +426,14 @@ def _repeated(copy: str, wanted: list[Any], there: list[Any]) -> int:
     return len(there) - at
 
 
+def _id(worker: Product) -> str:
+    return f"127.0.0.1:{worker.port}"
+
+
+def _task(shown: Mapping[str, Any]) -> str:
+    return f"{shown['connector']}-{shown['task']}"
+
+
 def answers(worker: Product) -> bool:
     """Whether its herder does."""
     worker.check_alive()
@@ -252,79 +446,3 @@ def leads(worker: Product) -> bool:
     """Whether the last that its log says of the leadership is that it leads."""
     lines = [line for line in worker.log_text().splitlines() if "leads its group" in line or "no longer leads" in line]
     return bool(lines) and "leads its group" in lines[-1]
-
-
-def tasks_and_spark(log: str) -> list[int | str]:
-    """What a start has said in this order: how many tasks the worker runs, and that Spark is "ready"."""
-    start = log[log.rindex("Spark is starting") :]
-    lines = re.findall(r"Spark is (ready)|runs \d+ connectors? and (\d+) tasks?", start)
-    return [ready or int(tasks) for ready, tasks in lines]
-
-
-class Hammer:
-    """Asks each worker for everything, and writes a config of a stopped connector at each, without a pause.
-
-    `codes`: how often each answer came. `refused`: answers to writes that are no success, of a worker that lives.
-    """
-
-    def __init__(self, sharing: Sharing) -> None:
-        self._sharing = sharing
-        self._stop = threading.Event()
-        self.codes: dict[tuple[str, int], int] = {}
-        self.refused: list[str] = []
-        self._written = [[0, 0] for _ in sharing.workers]
-        self._threads = [
-            threading.Thread(target=self._strike, args=(number,), daemon=True) for number in range(len(sharing.workers))
-        ]
-
-    def __enter__(self) -> Self:
-        for number in range(len(self._sharing.workers)):
-            self._sharing.workers[0].call("GET", "/connectors")
-            answer = self._sharing.workers[0].rest.post(
-                "/connectors",
-                json={"name": f"stopped{number}", "config": self._config(0), "initial_state": "STOPPED"},
-            )
-            assert answer.status_code in (201, 409), answer.text
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(40)
-
-    def look(self) -> None:
-        """AssertionError unless each worker has of each config the last that was acknowledged, or a later one."""
-        for number, (acknowledged, asked) in enumerate(self._written):
-            for worker in self._sharing.alive():
-                config = worker.call("GET", f"/connectors/stopped{number}/config")
-                there = int(config["offset.lag.max"])
-                assert acknowledged <= there <= asked, f"stopped{number}: {there} of {acknowledged} to {asked}"
-
-    def _config(self, value: int) -> dict[str, str]:
-        sharing = self._sharing
-        return {**mirror_config(sharing.source, sharing.target, "none"), "offset.lag.max": str(value)}
-
-    def _strike(self, number: int) -> None:
-        worker, base = self._sharing.workers[number], f"http://127.0.0.1:{self._sharing.workers[number].port}"
-        written, value = self._written[number], 0
-        with httpx.Client(base_url=base, timeout=30) as client:
-            while not self._stop.wait(0.05):
-                try:
-                    for path in ("/connectors?expand=status&expand=info", "/", "/admin/links"):
-                        self._count("GET", client.get(path).status_code)
-                    value += 1
-                    written[1] = value
-                    answer = client.put(f"/connectors/stopped{number}/config", json=self._config(value))
-                    self._count("PUT", answer.status_code)
-                    if answer.is_success:
-                        written[0] = value
-                    elif worker.process.poll() is None:
-                        self.refused.append(f"{answer.status_code} {answer.text[:200]}")
-                except httpx.HTTPError:
-                    self._count("none", 0)
-                    time.sleep(0.3)
-
-    def _count(self, method: str, code: int) -> None:
-        self.codes[method, code] = self.codes.get((method, code), 0) + 1

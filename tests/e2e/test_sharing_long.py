@@ -1,52 +1,52 @@
-"""Three workers share ten connectors with twenty tasks: kills, a cut, and a leader that sleeps for a minute."""
+"""Three workers share ten connectors with twenty tasks that copy exactly once, whatever happens to one of the workers.
+
+Who reads committed records sees each one once and in order. Checkpoint and heartbeat connectors are among the ten.
+"""
 
 from __future__ import annotations
 
-import signal
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.e2e.product import DRIVER
-from tests.e2e.sharing import Sharing, cut, killed, survives, three_workers
+from tests.e2e.product import Product
+from tests.e2e.sharing import (
+    Plan,
+    Sharing,
+    cut_off,
+    follower_killed,
+    leader_killed,
+    leader_suspended,
+    leaders_worker_suspended,
+    spark_killed,
+    survives,
+    three_workers,
+)
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
 
-SUSPENDED_S = 60.0
+# Eighteen tasks, one for checkpoints and one for heartbeats.
+SOURCES = {**{f"numbers{number}": 2 for number in range(6)}, "numbers6": 3, "numbers7": 3}
 
 
 @pytest.fixture(scope="module")
 def sharing() -> Iterator[Sharing]:
-    with three_workers("sharing-long", 10) as group:
+    with three_workers("sharing-long", Plan(SOURCES, others=True, exactly_once=True, busy_s=240.0)) as group:
         yield group
 
 
-def test_the_leader_is_killed(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
-    survives(sharing, lambda: killed(sharing, sharing.leader()), capsys)
-
-
-def test_a_follower_is_killed(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
-    leader = sharing.leader()
-    follower = next(each for each in sharing.workers if each is not leader)
-    survives(sharing, lambda: killed(sharing, follower), capsys)
-
-
-def test_a_spark_application_is_killed(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
-    survives(sharing, lambda: sharing.workers[1].kill(DRIVER), capsys)
-
-
-def test_a_worker_is_cut_off_from_the_brokers(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
-    survives(sharing, lambda: cut(sharing), capsys)
-
-
-def test_the_leader_is_suspended_for_a_minute(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
-    leader = sharing.leader()
-
-    def suspended() -> None:
-        stopped = leader.signal(signal.SIGSTOP)
-        time.sleep(SUSPENDED_S)
-        for process in stopped:
-            process.send_signal(signal.SIGCONT)
-
-    survives(sharing, suspended, capsys)
+@pytest.mark.parametrize(
+    "blow",
+    [
+        pytest.param(leader_killed, id="the_leader_is_killed"),
+        pytest.param(follower_killed, id="a_follower_is_killed"),
+        pytest.param(spark_killed, id="a_spark_application_is_killed"),
+        pytest.param(cut_off, id="a_worker_is_cut_off_from_the_brokers"),
+        pytest.param(leader_suspended, id="the_leader_is_suspended_for_a_minute"),
+        pytest.param(leaders_worker_suspended, id="the_leaders_worker_process_is_suspended_for_a_minute"),
+    ],
+)
+def test_each_record_is_seen_once_and_no_change_is_lost(
+    sharing: Sharing, blow: Callable[[Sharing], Product], capsys: pytest.CaptureFixture[str]
+) -> None:
+    survives(sharing, blow, capsys)
