@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,17 +21,17 @@ from tests.e2e.committed_reader import CommittedReader
 from tests.e2e.ends import end_offsets
 from tests.e2e.hammer import Answer, Hammer
 from tests.e2e.numbered import Writer
-from tests.e2e.product import DAEMON, DRIVER, JVM, PATIENCE_S, TASK, WORKER, Product, mirror_config
+from tests.e2e.product import PATIENCE_S, Product, mirror_config
 from tests.e2e.reading import CONTROL, batches
 from tests.waiting import wait_for, wait_for_state
 
+GROUP: Final = "sharing"
 PARTITIONS: Final = 4
 RATE: Final = 100
 SESSION_S: Final = 10.0
 # What a takeover may take beyond the session where three workers and their tasks share two cores with other tests.
 BUSY_S: Final = 90.0
 LOADED_S: Final = 2.0
-SUSPENDED_S: Final = 60.0
 LINKED: Final = "LINKED"
 # Each worker has its own way to the clusters.
 SOURCE: Final = "${env:SOURCE}"
@@ -70,6 +69,11 @@ class Plan:
     others: bool = False
     exactly_once: bool = False
     busy_s: float = BUSY_S
+
+    @property
+    def patience_s(self) -> float:
+        """What a takeover may take."""
+        return SESSION_S + self.busy_s
 
     @property
     def tasks(self) -> dict[str, int]:
@@ -288,7 +292,7 @@ def survives(sharing: Sharing, blow: Callable[[Sharing], Product], capsys: pytes
 
     `blow` strikes, and puts everything back; it returns the worker that it has struck.
     """
-    patience = SESSION_S + sharing.plan.busy_s
+    patience = sharing.plan.patience_s
     with Hammer(sharing.workers, list(sharing.plan.tasks), sharing.config()) as hammer, sharing.written() as writers:
         time.sleep(LOADED_S)
         begun = time.monotonic()
@@ -319,80 +323,11 @@ def survives(sharing: Sharing, blow: Callable[[Sharing], Product], capsys: pytes
     assert not failures, failures[:5]
 
 
-# --- what may happen to a worker ------------------------------------------------------------------------------------
-
-
-def leader_killed(sharing: Sharing) -> Product:
-    """Kills the leader, waits until the others run all, and starts it again."""
-    return _killed(sharing, sharing.leader())
-
-
-def follower_killed(sharing: Sharing) -> Product:
-    """The same with a worker that does not lead."""
-    return _killed(sharing, sharing.follower())
-
-
-def spark_killed(sharing: Sharing) -> Product:
-    """Kills all processes of a follower's Spark application."""
-    worker = sharing.follower()
-    worker.kill(DRIVER, JVM, DAEMON, TASK)
-    return worker
-
-
-def leader_suspended(sharing: Sharing) -> Product:
-    """All processes of the leader stand still for a minute. Meanwhile the others run all."""
-    leader, began = sharing.leader(), time.monotonic()
-    stopped = leader.signal(signal.SIGSTOP)
-    try:
-        _wait_without(sharing, leader)
-        time.sleep(max(0.0, began + SUSPENDED_S - time.monotonic()))
-    finally:
-        for process in stopped:
-            process.send_signal(signal.SIGCONT)
-    return leader
-
-
-def leaders_worker_suspended(sharing: Sharing) -> Product:
-    """Only its worker's process does, and its tasks go on by themselves."""
-    leader, began = sharing.leader(), time.monotonic()
-    (stopped,) = leader.signal(signal.SIGSTOP, WORKER)
-    try:
-        _wait_without(sharing, leader)
-        time.sleep(max(0.0, began + SUSPENDED_S - time.monotonic()))
-    finally:
-        stopped.send_signal(signal.SIGCONT)
-    return leader
-
-
-def cut_off(sharing: Sharing) -> Product:
-    """The last worker gets through to no broker until the others run all. What it has sent arrives after that."""
-    worker = sharing.workers[-1]
-    try:
-        for link in sharing.links:
-            link.is_cut = True
-        _wait_without(sharing, worker)
-    finally:
-        for link in sharing.links:
-            link.is_cut = False
-    return worker
-
-
-def _killed(sharing: Sharing, worker: Product) -> Product:
-    worker.kill(WORKER)
-    _wait_without(sharing, worker)
-    worker.launch()
-    return worker
-
-
-def _wait_without(sharing: Sharing, worker: Product) -> None:
-    sharing.wait_shared([each for each in sharing.workers if each is not worker], SESSION_S + sharing.plan.busy_s)
-
-
 def _worker(target: LocalCluster, ways: tuple[str, str], plan: Plan) -> Product:
     clients = {f"{who}bootstrap.servers": ways[1] for who in ("", "producer.", "consumer.", "admin.")}
     once = {"exactly.once.source.support": "enabled"} if plan.exactly_once else {}
     environment = {"SOURCE": ways[0], "TARGET": ways[1]}
-    return Product(target, group="sharing", properties={**PROPERTIES, **once, **clients}, environment=environment)
+    return Product(target, group=GROUP, properties={**PROPERTIES, **once, **clients}, environment=environment)
 
 
 def look_at_writers(cluster: LocalCluster, topic: str, partition: int) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.sharing import Plan, Sharing, cut_off, leader_killed, survives, three_workers
+from tests.e2e.sharing import Plan, Sharing, survives, three_workers
+from tests.e2e.sharing_faults import cut_off, leader_killed
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
 
