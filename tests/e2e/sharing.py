@@ -381,3 +381,10 @@ def leads(worker: Product) -> bool:
     """Whether the last that its log says of the leadership is that it leads."""
     lines = [line for line in worker.log_text().splitlines() if "leads its group" in line or "no longer leads" in line]
     return bool(lines) and "leads its group" in lines[-1]
+
+
+def tasks_and_spark(log: str) -> list[int | str]:
+    """What a start has said in this order: how many tasks the worker runs, and that Spark is "ready"."""
+    start = log[log.rindex("Spark is starting") :]
+    lines = re.findall(r"Spark is (ready)|runs \d+ connectors? and (\d+) tasks?", start)
+    return [ready or int(tasks) for ready, tasks in lines]

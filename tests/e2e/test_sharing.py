@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.sharing import Plan, Sharing, survives, three_workers
+from tests.e2e.product import Product
+from tests.e2e.sharing import Plan, Sharing, survives, tasks_and_spark, three_workers
 from tests.e2e.sharing_faults import cut_off, leader_killed
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
@@ -27,3 +28,26 @@ def test_the_leader_is_killed(sharing: Sharing, capsys: pytest.CaptureFixture[st
 
 def test_a_worker_is_cut_off_from_the_brokers(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
     survives(sharing, cut_off, capsys)
+
+
+def test_a_worker_is_ended_and_started_again(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
+    worker = sharing.leader()
+    said = len(worker.log_text())
+
+    def restarted(sharing: Sharing) -> Product:
+        assert worker.stop() == 0
+        others = [each for each in sharing.workers if each is not worker]
+        sharing.wait_shared(others)
+        # It has said that all has ended. So nobody waits for what it might have left under way.
+        for other in others:
+            assert other.call("GET", "/admin/workers")["lost"] == []
+        worker.launch()
+        return worker
+
+    survives(sharing, restarted, capsys)
+    # What the others copy they keep until this one's Spark can take it.
+    facts = tasks_and_spark(worker.log_text()[said:])
+    ready = facts.index("ready")
+    assert set(facts[:ready]) <= {0}
+    assert facts[ready:] != ["ready"]
+    assert facts[-1] != 0
