@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import GroupAssignment
@@ -20,6 +20,7 @@ from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.problems import Problems
 from mirror_connect.connectors.task_protocol import (
+    DRIVER,
     FENCED,
     FINISHED,
     RUNNING,
@@ -84,6 +85,7 @@ class Worker:
     """A member of the group, which runs the task while it leads; it is its own Spark driver."""
 
     last_words = ""
+    properties: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, machines: Machines, process: Process) -> None:
         self.machines, self.process = machines, process
@@ -101,7 +103,7 @@ class Worker:
             on_change=self._changed,
             clock=process.time,
         )
-        self.spark = SparkHost({}, new_application=lambda _: self, clock=process.time)
+        self.spark = SparkHost(self.properties, new_application=lambda _: self, clock=process.time)
         self.supervisor = Supervisor(self.spark, self._specs(), self._lease, clock=process.time)
         self.supervisor.listen(self.events)
 
@@ -128,10 +130,18 @@ class Worker:
             plan = await self.spark.plan(version, PACE_S)
             version = plan["version"]
             if self.has_spark:
-                self.spark.driver_report(64, {})
+                self.report_of_driver()
             if self.has_spark and self.machines.world.now >= self.free_at:
-                for each in plan["runs"]:
-                    await self._keep_running(each)
+                await self.apply(plan)
+
+    def report_of_driver(self) -> None:
+        """Spark's driver tells what there is."""
+        self.spark.driver_report(64, {})
+
+    async def apply(self, plan: Mapping[str, Any]) -> None:
+        """Spark's driver makes the queries equal the plan."""
+        for each in plan["runs"]:
+            await self._keep_running(each)
 
     async def _keep_running(self, planned: Mapping[str, Any]) -> None:
         run = self.supervisor.run_of(planned["run_id"])
@@ -206,17 +216,26 @@ class RunOverError(Exception):
 class Task:
     """One process of the task, until it is told to end, is fenced or killed."""
 
+    place: tuple[str, str] = (DRIVER, "")
+
     def __init__(self, worker: Worker, run: TaskRun, number: int) -> None:
-        machines, clock = worker.machines, worker.process
         self.worker, self.run, self.pid = worker, run, number
-        self.name = f"{clock.name}-task{number}"
-        self.process = Process(machines.world, self.name, offset=clock._offset, rate=clock._rate, lies=clock._lies)
+        self.number = number
+        self.name = f"{worker.process.name}-task{number}"
+        offset, rate, lies = self.clock
+        self.process = Process(worker.machines.world, self.name, offset=offset, rate=rate, lies=lies)
         self.state = STARTING
         self.orders = TaskOrders(lease_ms=0)
         self.assignment_version = 0
         self.committed = self.settled = True
         self._lease = TaskLease(self.process.time)
         self.process.start(self._work())
+
+    @property
+    def clock(self) -> tuple[float, float, bool]:
+        """Offset and rate of its machine's clock, and whether that lies."""
+        clock = self.worker.process
+        return clock._offset, clock._rate, clock._lies
 
     @property
     def attempt(self) -> str:
@@ -293,6 +312,8 @@ class Task:
             assignment_version=self.assignment_version,
             committed=self.committed,
             settled=self.settled,
+            executor=self.place[0],
+            host=self.place[1],
         )
         sent, known = self.process.time(), self.orders.assignment_version
         supervisor = self.worker.supervisor

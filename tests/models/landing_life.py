@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Final
+from typing import ClassVar, Final
 
 from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.task_requests import UNFENCED
@@ -39,6 +39,7 @@ class Life(WorkerLife[ConnectorWorker]):
     # Behind the last incident nobody waits longer than for what may still land, and for the ends and starts around that.
     patience_s = int(LANDING_S) + 25
     rates = RATES
+    worker_class: ClassVar[type[ConnectorWorker]] = ConnectorWorker
 
     def __init__(self, schedule: Schedule, *, fences: bool = True) -> None:
         alone = len(schedule.rates) == 1
@@ -50,7 +51,7 @@ class Life(WorkerLife[ConnectorWorker]):
         # Which tasks each partition was ever assigned to.
         self._assigned: set[tuple[TopicPartition, TaskId]] = set()
         self._assign(1)
-        self.start_workers(ConnectorWorker)
+        self.start_workers(self.worker_class)
 
     @property
     def partitions(self) -> int:
