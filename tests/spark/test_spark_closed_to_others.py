@@ -97,7 +97,12 @@ def served() -> Iterator[Served]:
             process.stdout.close()
 
 
-AUTHENTICATED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+# Who knows another secret gets no answer, and waits for it: not for Spark's two minutes. Who knows the secret has as long.
+AUTHENTICATED = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.rpc.lookupTimeout": "30s",
+}
 
 
 def asked(served: Served, config: dict[str, str], secret: str = "") -> str:
