@@ -166,6 +166,8 @@ def worker(desk: Desk) -> Iterator[Started]:
     assert worker.terminate() == 0
 
 
+# `make demo` goes the same way up to the failover (test_demo.py), and test_guide.py starts a link by a page's commands.
+@pytest.mark.long
 def test_the_demo_of_the_article_works_command_by_command(desk: Desk, worker: Started) -> None:
     source, target = desk.clusters["kafka1"], desk.clusters["kafka2"]
     desk.wait_running(without_tasks="mirror-checkpoint-connector")

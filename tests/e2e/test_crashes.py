@@ -163,8 +163,9 @@ def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
         pytest.param((DAEMON,), (DAEMON, TASK), id="daemon", marks=pytest.mark.long),
         pytest.param((JVM,), (JVM, DAEMON, TASK, DRIVER), id="jvm", marks=pytest.mark.long),
         pytest.param((DRIVER,), (DRIVER, JVM, DAEMON, TASK), id="driver", marks=pytest.mark.long),
-        pytest.param((WORKER,), (DRIVER, JVM, DAEMON, TASK), id="worker"),
-        # test_failover_truth.py and test_identity_with_kills.py kill everything, too.
+        # test_identity_with_kills.py kills Spark, a task and a worker in one copy, and judges it in the same way.
+        pytest.param((WORKER,), (DRIVER, JVM, DAEMON, TASK), id="worker", marks=pytest.mark.long),
+        # test_failover_truth.py kills everything, too.
         pytest.param((), (DRIVER, JVM, DAEMON, TASK), id="everything", marks=pytest.mark.long),
     ],
 )

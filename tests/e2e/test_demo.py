@@ -220,7 +220,9 @@ def test_on_a_terminal_it_stays_and_every_command_it_prints_works(tmp_path: Path
     ("words", "number"),
     [
         pytest.param("1/8", signal.SIGINT, id="ctrl_c_at_once"),
-        pytest.param("kafka-2 are starting", signal.SIGTERM, id="sigterm_while_the_clusters_start"),
+        pytest.param(
+            "kafka-2 are starting", signal.SIGTERM, id="sigterm_while_the_clusters_start", marks=pytest.mark.long
+        ),
         pytest.param("2/8", signal.SIGHUP, id="sighup_while_the_worker_starts", marks=pytest.mark.long),
         pytest.param("3/8", signal.SIGINT, id="ctrl_c_while_the_script_runs", marks=pytest.mark.long),
         pytest.param("Spark is starting", signal.SIGKILL, id="sigkill_while_spark_starts"),
