@@ -11,7 +11,9 @@ import heapq
 import itertools
 import random
 from asyncio import events
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -19,6 +21,9 @@ from mirror_connect.kafka_io.client.connection import ConnectionLost
 T = TypeVar("T")
 # More than any rounding of times, and less than anything that happens here takes.
 LEAST_S: Final = 1e-9
+# Of timers, before they are taken out.
+MOST_CANCELLED: Final = 50
+INFINITY: Final = float("inf")
 
 
 class Later(Generic[T]):
@@ -40,11 +45,6 @@ class Later(Generic[T]):
             told(*self._outcome)
 
 
-class _NoSelector:
-    def select(self, _timeout: float | None) -> list[Any]:
-        return []
-
-
 class World:
     """`now` in seconds. `random` decides delays alone, so that a seed and the events give the same run again."""
 
@@ -52,6 +52,8 @@ class World:
         self.now = 0.0
         self.random = random.Random(seed)
         self.processes: list[Process] = []
+        # asyncio's running loop while this world runs: set when another one's turn begins, which is dear.
+        self.turn: Process | None = None
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
 
@@ -64,22 +66,39 @@ class World:
     def run(self, seconds: float) -> None:
         """Lets everything happen that happens in this time."""
         until = self.now + seconds
-        while True:
-            due, process = self._next()
-            if due > until:
-                self.now = until
-                return
-            self.now = max(self.now, due)
-            if process is None:
-                heapq.heappop(self._events)[2]()
-            else:
-                process.step()
+        events_of_world = self._events
+        try:
+            while True:
+                due, process = self._next()
+                if due > until:
+                    self.now = until
+                    return
+                self.now = max(self.now, due)
+                self.give_turn(process)
+                if process is None:
+                    heapq.heappop(events_of_world)[2]()
+                else:
+                    process.step()
+        finally:
+            self.give_turn(None)
+
+    def give_turn(self, process: Process | None) -> None:
+        """From now on its loop is the one that runs; None: no loop is."""
+        if process is not self.turn:
+            self.turn = process
+            events._set_running_loop(process)
 
     def _next(self) -> tuple[float, Process | None]:
-        due, chosen = (self._events[0][0], None) if self._events else (float("inf"), None)
-        found: Process | None = chosen
+        now = self.now
+        due, found = (self._events[0][0], None) if self._events else (INFINITY, None)
         for process in self.processes:
-            if not process.suspended and (when := process.due()) < due:
+            if process.suspended:
+                continue
+            when = process.next_due
+            if when is None:
+                when = process.due()
+            when = max(when, now)
+            if when < due:
                 due, found = when, process
         return due, found
 
@@ -90,6 +109,10 @@ class World:
 
 class Process(asyncio.BaseEventLoop):
     """`offset` and `rate`: how its clock differs from the world's. `lies`: the clock stands still while suspended."""
+
+    # BaseEventLoop's own.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
 
     def __init__(self, world: World, name: str, *, offset: float = 0.0, rate: float = 1.0, lies: bool = False) -> None:
         self.world = world
@@ -103,9 +126,10 @@ class Process(asyncio.BaseEventLoop):
         self._offset, self._rate, self._lies = offset, rate, lies
         self._lost = 0.0
         self._suspended_at = 0.0
+        # When it has something to do, in the world's time, if that is known.
+        self.next_due: float | None = None
+        self._cancelled = 0
         super().__init__()
-        self._selector = _NoSelector()
-        self._clock_resolution = 1e-6
         self.set_exception_handler(lambda _, context: self.errors.append(context))
         world.processes.append(self)
 
@@ -115,56 +139,108 @@ class Process(asyncio.BaseEventLoop):
         now = self._suspended_at if self.suspended and self._lies else self.world.now
         return self._offset + (now - self._lost) * self._rate
 
-    def _process_events(self, _: list[Any]) -> None: ...
-
     def _write_to_self(self) -> None: ...
+
+    # Shorter than BaseEventLoop's, which ask for the debug mode: most of the time of a model is spent here.
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> asyncio.Handle:
+        self._check_closed()  # type: ignore[attr-defined]
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        self.next_due = 0.0
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        self._check_closed()  # type: ignore[attr-defined]
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True  # type: ignore[attr-defined]
+        if self._scheduled[0] is timer and not self._ready:
+            self.next_due = None
+        return timer
+
+    def call_later(
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if not handle._scheduled:  # type: ignore[attr-defined]
+            return
+        self._cancelled += 1
+        if self._scheduled[0] is handle and not self._ready:
+            self.next_due = None
 
     # --- what the world asks ----------------------------------------------------------------------------------------
 
     def due(self) -> float:
-        """When something is to be done here next, in the world's time."""
-        if self._ready:  # type: ignore[attr-defined]
-            return self.world.now
-        while self._scheduled and self._scheduled[0]._cancelled:  # type: ignore[attr-defined]
-            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]
-        if not self._scheduled:  # type: ignore[attr-defined]
-            return float("inf")
-        when = self._scheduled[0]._when  # type: ignore[attr-defined]
-        return max(self.world.now, (when - self._offset) / self._rate + self._lost)
+        """When something is to be done here next, in the world's time; the past if it is overdue."""
+        scheduled = self._scheduled
+        if self._ready:
+            self.next_due = 0.0
+            return 0.0
+        while scheduled and scheduled[0]._cancelled:  # type: ignore[attr-defined]
+            heapq.heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
+            self._cancelled -= 1
+        if not scheduled:
+            self.next_due = INFINITY
+        else:
+            self.next_due = (scheduled[0].when() - self._offset) / self._rate + self._lost
+        return self.next_due
 
     def step(self) -> None:
+        """One turn of the loop, as BaseEventLoop._run_once: what is due now, and what was ready before."""
+        ready, scheduled = self._ready, self._scheduled
+        if self._cancelled > MOST_CANCELLED and self._cancelled * 2 > len(scheduled):
+            self._sweep()
+        end = self.time() + 1e-6
         # A timer that is due by less than what a float can hold must not keep the world from going on; nor must who waits
         # for the rest of its time, again and again, when no more than that is left of it.
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            if self._scheduled[0]._when > self.time():  # type: ignore[attr-defined]
+        if not ready and scheduled:
+            if scheduled[0].when() > self.time():
                 self.world.now += LEAST_S
-            self._clock_resolution = max(1e-6, self._scheduled[0]._when - self.time() + 1e-6)  # type: ignore[attr-defined]
-        before = events._get_running_loop()
-        events._set_running_loop(self)
-        try:
-            self._run_once()  # type: ignore[attr-defined]
-        finally:
-            events._set_running_loop(before)
-            self._clock_resolution = 1e-6
+            end = max(self.time() + 1e-6, scheduled[0].when() + 1e-6)
+        while scheduled and scheduled[0].when() < end:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False  # type: ignore[attr-defined]
+            if timer._cancelled:  # type: ignore[attr-defined]
+                self._cancelled -= 1
+            else:
+                ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:  # type: ignore[attr-defined]
+                handle._run()
+        self.next_due = None
+
+    def _sweep(self) -> None:
+        for timer in self._scheduled:
+            timer._scheduled = not timer._cancelled  # type: ignore[attr-defined]
+        self._scheduled[:] = [timer for timer in self._scheduled if not timer._cancelled]  # type: ignore[attr-defined]
+        heapq.heapify(self._scheduled)
+        self._cancelled = 0
 
     # --- what a model does ------------------------------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        before = events._get_running_loop()
-        events._set_running_loop(self)
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        before = self.world.turn
+        self.world.give_turn(self)
         try:
-            return self.create_task(work)
+            yield
         finally:
-            events._set_running_loop(before)
+            self.world.give_turn(before)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        with self._within():
+            return self.create_task(work)
 
     def made(self, make: Callable[[], T]) -> T:
         """An object that is made within the process."""
-        before = events._get_running_loop()
-        events._set_running_loop(self)
-        try:
+        with self._within():
             return make()
-        finally:
-            events._set_running_loop(before)
 
     def suspend(self, seconds: float) -> None:
         if self.suspended or not self.alive:
@@ -174,7 +250,7 @@ class Process(asyncio.BaseEventLoop):
         def resume() -> None:
             if self._lies:
                 self._lost += self.world.now - self._suspended_at
-            self.suspended = False
+            self.suspended, self.next_due = False, None
 
         self.world.after(seconds, resume)
 
@@ -192,12 +268,16 @@ class Process(asyncio.BaseEventLoop):
             return
         self.alive = False
         self.world.processes.remove(self)
-        for _ in range(10):
-            for task in asyncio.all_tasks(self):
-                task.cancel()
-            for _ in range(20):
-                if self._ready:  # type: ignore[attr-defined]
-                    self.step()
+        with self._within():
+            for _ in range(10):
+                tasks = asyncio.all_tasks(self)
+                for task in tasks:
+                    task.cancel()
+                for _ in range(20):
+                    if self._ready:
+                        self.step()
+                if not tasks and not self._ready:
+                    break
         self.close()
 
     async def call(self, serve: Callable[[], T | Later[T]], timeout: float = 30.0) -> T:
@@ -238,8 +318,13 @@ class Process(asyncio.BaseEventLoop):
         elif not lost:
             self._arrived = max(self._arrived, world.now + there)
             world.at(self._arrived, arrive)
+
+        def give_up() -> None:
+            if not answer.done():
+                answer.set_exception(ConnectionLost("no answer"))
+
+        timer = self.call_later(timeout, give_up)
         try:
-            async with asyncio.timeout(timeout):
-                return await answer
-        except TimeoutError:
-            raise ConnectionLost("no answer") from None
+            return await answer
+        finally:
+            timer.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from mirror_connect.connectors.problems import Problems
@@ -130,9 +131,15 @@ def numbered(first: int, count: int) -> ProducerBatch:
     return made
 
 
+@lru_cache(maxsize=10_000)
+def keyed_numbers(payload: bytes) -> tuple[tuple[bytes, int], ...]:
+    """Keys and numbers of a batch. Models read the same ones again with each commit."""
+    return tuple((record.key or b"", NUMBER.unpack(record.value or b"")[0]) for record in decode(payload))
+
+
 def numbers(log: TransactionLog) -> list[int]:
     """What a reader of committed records finds."""
-    return [NUMBER.unpack(record.value or b"")[0] for each in log.committed() for record in decode(each.payload)]
+    return [number for each in log.committed() for _, number in keyed_numbers(each.payload)]
 
 
 class NumberFeed:

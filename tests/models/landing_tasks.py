@@ -259,10 +259,10 @@ class SourceProcess(Task, UnderOrders):
 
     @property
     def measures_wanted(self) -> bool:
-        return True
-
-    def measured(self, measures: TaskMeasures) -> None:
         """No claim here is about figures."""
+        return False
+
+    def measured(self, measures: TaskMeasures) -> None: ...
 
     async def spec(self) -> TaskSpec:
         asked = self.worker.supervisor.requests.spec

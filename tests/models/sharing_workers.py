@@ -8,7 +8,6 @@ leader had read, begin.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -22,13 +21,13 @@ from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, ass
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from tests.fakes.simulated import Process, World
+from tests.fakes.simulated import Later, Process, World
 from tests.models.fence_broker import REQUEST_S
 from tests.models.fence_workers import CONNECTOR, Machines
 from tests.models.landing_tasks import ConnectorWorker
 
-# Between two looks at the config topic.
-FOLLOW_S: Final = 0.3
+# For so long the config topic's broker waits for records.
+FETCH_S: Final = 1.0
 # A driver whose worker was killed ends, and its tasks with it.
 ORPHAN_S: Final = 1.0
 LAST_WORDS_S: Final = 3.0
@@ -40,6 +39,21 @@ class ConfigTopic:
     def __init__(self, world: World) -> None:
         self._world = world
         self.records: list[Entry] = [records.connector_entry(CONNECTOR, {"connector.class": "X"})]
+        self._fetches: list[Later[int]] = []
+
+    def more_than(self, read: int) -> int | Later[int]:
+        """How many records there are: at once if these are more, else when there are, or in some time, as a broker does."""
+        if len(self.records) > read:
+            return len(self.records)
+        fetch = Later[int]()
+        self._fetches.append(fetch)
+        self._world.after(FETCH_S, lambda: self._answer(fetch))
+        return fetch
+
+    def _answer(self, fetch: Later[int]) -> None:
+        if fetch in self._fetches:
+            self._fetches.remove(fetch)
+            fetch.answer(len(self.records))
 
     def put_tasks(self, kind: str, assigned: dict[TaskId, list[TopicPartition]]) -> None:
         """Task configs, and their commit."""
@@ -51,6 +65,8 @@ class ConfigTopic:
             }
             self.records.append(records.task_entry(CONNECTOR, task.task, config))
         self.records.append(records.commit_entry(CONNECTOR, len(assigned)))
+        for fetch in list(self._fetches):
+            self._answer(fetch)
 
 
 class SharingMachines(Machines):
@@ -115,15 +131,30 @@ class SharingWorker(ConnectorWorker):
         self.supervisor.want({task: wanted[task] for task in self._assigned & wanted.keys()}, snapshot.owners)
 
     async def work(self) -> None:
-        following = asyncio.create_task(self._follow())
+        following = asyncio.create_task(self._follow()), asyncio.create_task(self._run_what_is_assigned())
         await self._until_read(len(self.machines.topic.records) - 1)
         await super().work()
-        await following
+        await asyncio.gather(*following)
 
     async def _follow(self) -> None:
-        """The config topic, and what is assigned."""
+        """The config topic."""
         while True:
-            await self._look()
+            try:
+                end = await self.process.call(lambda: self.machines.topic.more_than(self._read), FETCH_S + REQUEST_S)
+            except ConnectionLost:
+                await asyncio.sleep(FETCH_S)
+                continue
+            found = self.machines.topic.records[self._read : end]
+            for entry in found:
+                self._view.apply(*entry, self._read)
+                self._read += 1
+            if found:
+                self._want()
+                self._due.set()
+
+    async def _run_what_is_assigned(self) -> None:
+        while True:
+            self._due.clear()
             newest = self._newest
             has_read = newest is not None and self._view.snapshot().offset >= newest.config_offset
             if newest is not None and has_read and self._assigned != newest.tasks:
@@ -133,21 +164,7 @@ class SharingWorker(ConnectorWorker):
             self._wanted_then = wanted
             if self.membership.is_leader and before is not None and wanted != before:
                 self.membership.rejoin()
-            self._due.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FOLLOW_S):
-                    await self._due.wait()
-
-    async def _look(self) -> None:
-        try:
-            found = await self.process.call(lambda: list(self.machines.topic.records[self._read :]), REQUEST_S)
-        except ConnectionLost:
-            return
-        for entry in found:
-            self._view.apply(*entry, self._read)
-            self._read += 1
-        if found:
-            self._want()
+            await self._due.wait()
 
     async def _until_read(self, offset: int) -> None:
         while self._view.snapshot().offset < offset:

@@ -36,6 +36,8 @@ from tests.models.worker_schedules import SCHEDULES, SEED
 
 SESSION_S = 10.0
 HEARTBEAT_S = 3.0
+# Longer than a request, a message and a session last: behind that nothing of an incident comes any more.
+SETTLED_S = 60.0
 WORKERS = 3
 LEADER = -1
 # Trouble of others than the leader is rarely any.
@@ -150,6 +152,7 @@ class Leaders(RuleBasedStateMachine):
         self.outcomes: dict[str, str] = {}
         self.checked = 0
         self.newest = (0, "")
+        self.trouble_until = 0.0
 
     @initialize(
         net=st.integers(0, 1000),
@@ -172,16 +175,22 @@ class Leaders(RuleBasedStateMachine):
         leaders = [each for each in self.workers if each.membership.is_leader]
         return self.workers[number] if number != LEADER else (leaders or self.workers)[0]
 
+    def _trouble_for(self, seconds: float) -> None:
+        self.trouble_until = max(self.trouble_until, self.world.now + seconds)
+
     @rule(worker=SOME, seconds=st.floats(0.5, 40))
     def suspend(self, worker: int, seconds: float) -> None:
+        self._trouble_for(seconds)
         self._chosen(worker).process.suspend(seconds)
 
     @rule(worker=SOME, seconds=st.floats(0.5, 40))
     def cut(self, worker: int, seconds: float) -> None:
+        self._trouble_for(seconds)
         self._chosen(worker).process.cut(seconds)
 
     @rule(worker=SOME, within=st.floats(0.5, 12), seconds=st.floats(1, 40))
     def late(self, worker: int, within: float, seconds: float) -> None:
+        self._trouble_for(within + seconds)
         self._chosen(worker).process.late(within, seconds)
 
     @rule(workers=st.lists(SOME, min_size=1, max_size=3))
@@ -195,6 +204,7 @@ class Leaders(RuleBasedStateMachine):
     def hang_in_a_put(self, worker: int, seconds: float) -> None:
         """What is on its way arrives late, and heartbeats do not arrive."""
         process = self._chosen(worker).process
+        self._trouble_for(1.0 + seconds)
         process.late(1.0, seconds)
         self.put([worker])
         self.world.run(0.5)
@@ -218,7 +228,8 @@ class Leaders(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         try:
-            self.world.run(120.0)
+            # Suspended processes go on, late requests arrive, and what waits for an answer gives up.
+            self.world.run(max(0.0, self.trouble_until - self.world.now) + SETTLED_S)
             self.no_write_of_a_former_leader_comes_after_the_first_of_its_successor()
             self._what_was_told_is_so()
             self._the_rightful_leader_writes()
@@ -241,7 +252,10 @@ class Leaders(RuleBasedStateMachine):
         # then refused, with nothing written, as in Connect; the next one claims again.
         for attempt in ("last", "last again"):
             leaders[0].process.start(leaders[0].put(attempt, self.outcomes))
-            self.world.run(30.0)
+            for _ in range(30):
+                self.world.run(1.0)
+                if self.outcomes.get(attempt, "under way") != "under way":
+                    break
             if self.outcomes[attempt] == "written":
                 break
             assert (attempt, self.outcomes[attempt]) == ("last", "500 fenced")

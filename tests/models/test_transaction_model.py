@@ -60,7 +60,7 @@ def _few_looks_and_no_log() -> Iterator[None]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("protocol", Protocol, ids=lambda protocol: protocol.name)
 def test_readers_of_committed_records_see_each_once_and_positions_belong_to_their_data(protocol: Protocol) -> None:
-    explore(live, schedules((protocol,)), SCHEDULES // 4)
+    explore(live, schedules((protocol,)), SCHEDULES // 2)
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------

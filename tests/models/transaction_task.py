@@ -20,10 +20,9 @@ from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn, EndTxn
 from mirror_connect.kafka_io.records.record_batch import NewRecord
-from tests.fakes.encoded_batches import decode
 from tests.fakes.simulated import Process
 from tests.fakes.transaction_broker import TransactionBroker
-from tests.fakes.transactional_target import ID, NUMBER, NumberFeed, refused, served, write
+from tests.fakes.transactional_target import ID, NUMBER, NumberFeed, keyed_numbers, refused, served, write
 
 TOPIC: Final = "a.orders"
 OFFSETS: Final = "offsets"
@@ -82,8 +81,8 @@ def positions(broker: TransactionBroker) -> list[int]:
     """The committed ones, up to the end of the log."""
     found = [0] * PARTITIONS
     for each in broker.log(OFFSETS).committed(beyond_stable=True):
-        for record in decode(each.payload):
-            found[int(record.key or b"")] = NUMBER.unpack(record.value or b"")[0]
+        for key, number in keyed_numbers(each.payload):
+            found[int(key)] = number
     return found
 
 
