@@ -23,6 +23,7 @@ CLUSTERS: Final = (Kind.STANDALONE, Kind.YARN, Kind.KUBERNETES)
 _MANAGED: Final = (Kind.YARN, Kind.KUBERNETES)
 MASTER: Final = "spark.master"
 ARCHIVES: Final = "spark.archives"
+OF_YARN: Final = "spark.yarn.dist.archives"
 PYTHON: Final = "spark.pyspark.python"
 EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 OVERHEAD: Final = "spark.executor.memoryOverhead"
@@ -117,6 +118,9 @@ def cluster_settings(user: Mapping[str, str], kind: Kind) -> dict[str, str]:
             log.warning("%s=%s has no effect, it is %s: %s", each.name, user[each.name], each.value, each.reason)
     chosen = {each.name: each.value for each in of_kind if not each.fixed} | dict(user)
     chosen.setdefault(PYTHON, executors_python(user))
+    if kind is Kind.YARN and ARCHIVES in chosen:
+        # YARN unpacks these itself. By both names executors would get them twice.
+        chosen[OF_YARN] = ",".join(filter(None, (chosen.get(OF_YARN), chosen.pop(ARCHIVES))))
     if kind in _MANAGED:
         chosen.setdefault(OVERHEAD, memory_overhead(chosen[CORES]))
     chosen[EXECUTOR_OPTIONS] = " ".join(filter(None, (_EXECUTOR_JVM, user.get(EXECUTOR_OPTIONS))))
@@ -130,7 +134,7 @@ def cluster_settings(user: Mapping[str, str], kind: Kind) -> dict[str, str]:
 
 def executors_python(user: Mapping[str, str]) -> str:
     """Python at the executors: that of an archive named `#environment`, else that of this process, at the same path."""
-    given = [each.strip() for each in user.get(ARCHIVES, "").split(",")]
+    given = [each.strip() for name in (ARCHIVES, OF_YARN) for each in user.get(name, "").split(",")]
     return ARCHIVE_PYTHON if any(each.endswith(f"#{ENVIRONMENT}") for each in given) else sys.executable
 
 

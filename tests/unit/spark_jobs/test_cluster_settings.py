@@ -151,3 +151,11 @@ def test_each_name_is_one_that_spark_reads() -> None:
             of_config = [each for each in archive.namelist() if each.startswith(classes) and each.endswith(".class")]
             found |= {name for each in of_config for name in wanted if name.encode() in archive.read(each)}
     assert wanted - found == set()
+
+
+def test_yarn_gets_archives_by_its_own_name_and_once() -> None:
+    found = _settings(Kind.YARN, archives="/e.tar.gz#environment", yarn__dist__archives="/k.zip#keys")
+    assert "spark.archives" not in found
+    assert found["spark.yarn.dist.archives"] == "/k.zip#keys,/e.tar.gz#environment"
+    assert found["spark.pyspark.python"] == "./environment/bin/python"
+    assert _settings(Kind.STANDALONE, archives="/e.tar.gz#environment")["spark.archives"] == "/e.tar.gz#environment"
