@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -145,14 +146,15 @@ def outliving_the_daemon() -> Iterator[None]:
     PySpark's daemon sends SIGHUP to its children when the JVM is gone. Without last words, the worker would wait for the end
     of the lease, because it sees no process of an executor. With a local master it kills them.
     """
-    if executor_place().executor == DRIVER:
+    if executor_place().executor == DRIVER or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, before)
+        # As PySpark's daemon has it. A process that waits for its next task has nothing to say.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 async def epoch_of(

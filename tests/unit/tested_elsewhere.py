@@ -79,6 +79,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/standalone/__main__.py": "tests/e2e/test_standalone.py: started by its script",
     "app/supervisor/interfaces.py": "tests/unit/app/supervisor/test_internal_api.py: protocols only",
     "app/supervisor/launcher.py": "tests/spark/test_spark_does_not_start.py: needs Spark",
+    "app/supervisor/remote_watch.py": "tests/unit/app/supervisor/test_process_ends.py: silent, hung and lost processes of a cluster, through the supervisor",
     "app/version.py": "tests/unit/app/rest/test_application.py: two constants in the answer of GET /, through app/rest/application.py",
     "app/worker.py": "tests/unit/app/test_tasks_lease.py: builds the parts, through app/distributed.py",
     "app/worker_connectors/source_positions.py": "tests/unit/app/worker_connectors/test_task_specs.py: the stored source offsets of partitions, with their origins: where tasks continue, and from where a plan counts, through app/worker_connectors/task_specs.py",
