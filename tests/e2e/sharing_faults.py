@@ -15,6 +15,7 @@ from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import Claims, WantedWork
 from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product
 from tests.e2e.sharing import GROUP, SESSION_S, Sharing
+from tests.waiting import wait_for_state
 
 SUSPENDED_S: Final = 60.0
 SPARK_SUSPENDED_S: Final = 40.0
@@ -36,6 +37,9 @@ def spark_killed(sharing: Sharing) -> Product:
     """Kills all processes of a follower's Spark application."""
     worker = sharing.follower()
     worker.kill(DRIVER, JVM, DAEMON, TASK)
+    wait_for_state(
+        lambda: any(state != "RUNNING" for state, _ in sharing.statuses(worker).values()), "its tasks do not run", 60
+    )
     return worker
 
 
