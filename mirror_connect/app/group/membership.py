@@ -56,6 +56,8 @@ _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
 # The others hear of it with their next heartbeat, and then all join.
 _FAREWELL_SECONDS: Final = 1.0
+# By then all members have asked for what a leader has assigned.
+_SYNCED_SECONDS: Final = 0.5
 
 
 class GroupSteps(Protocol):
@@ -280,6 +282,9 @@ class Membership:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._said_farewell.wait()
+                if self._place.leader:
+                    # LeaveGroup ends the generation. Whoever has not asked for its assignment by then does not hear of it.
+                    await asyncio.sleep(_SYNCED_SECONDS)
 
     async def _keep(self) -> None:
         rejoin = False

@@ -194,3 +194,16 @@ async def test_who_leaves_does_not_wait_for_a_member_that_does_not_join() -> Non
         await membership.leave(0.1)
         assert group.told[-1].leaving
         assert len(group.left) == 1
+
+
+async def test_a_leader_that_leaves_gives_the_others_time_to_ask_for_what_it_has_assigned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with sharing() as (membership, group, _, _):
+        monkeypatch.setattr("mirror_connect.app.group.membership._SYNCED_SECONDS", 60.0)
+        leaving = asyncio.create_task(membership.leave(90.0))
+        await until(lambda: bool(group.told) and group.told[-1].leaving and group.generation == 2)
+        await asyncio.sleep(0.05)
+        assert group.left == []
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
