@@ -162,7 +162,11 @@ class SparkCluster:
         self._daemon_properties = {"spark.deploy.maxExecutorRetries": "-1", **daemon_properties}
         self._secret = secrets.token_urlsafe(24) if secret is None else secret
         if self._secret:
-            self._daemon_properties |= self._authentication
+            self._daemon_properties |= {
+                "spark.authenticate": "true",
+                "spark.authenticate.secret": self._secret,
+                "spark.network.crypto.enabled": "true",
+            }
         self._first = [slots] * workers
         self._numbers = itertools.count(1)
         self._port, self._page = free_port(host), free_port(host)
@@ -192,16 +196,8 @@ class SparkCluster:
     @property
     def properties(self) -> dict[str, str]:
         """What a worker of this product needs in its properties to use the cluster."""
-        access = self._authentication if self._secret else {"spark.authenticate": "false"}
-        return {"spark.master": self.master_url, "spark.driver.host": self.host, **access}
-
-    @property
-    def _authentication(self) -> dict[str, str]:
-        return {
-            "spark.authenticate": "true",
-            "spark.authenticate.secret": self._secret,
-            "spark.network.crypto.enabled": "true",
-        }
+        access = {"spark.authenticate.secret": self._secret} if self._secret else {"spark.authenticate": "false"}
+        return {"spark.master": self.master_url, **access}
 
     @property
     def master(self) -> SparkDaemon:
