@@ -82,6 +82,10 @@ class Executor:
         if any(_alive(each) for each in left):
             raise NotInTime(f"executor {self.id} has not ended {ENDS_S:g} s after kill -9: {left}")
 
+    def kill_jvm(self) -> None:
+        """kill -9 of its JVM alone; its Python processes see that and end by themselves."""
+        _signal(self.process, signal.SIGKILL)
+
     def suspend(self) -> list[psutil.Process]:
         """SIGSTOP to all its processes, which keep their connections and do nothing. Returns them."""
         stopped: dict[int, psutil.Process] = {}

@@ -103,6 +103,16 @@ def test_of_a_killed_executor_no_process_is_left(executor: Executor, suspended: 
     assert [each for each in tree if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
 
 
+def test_of_an_executor_the_jvm_can_be_killed_alone(executor: Executor) -> None:
+    daemons = executor.daemons()
+    executor.kill_jvm()
+    wait_for_state(lambda: not executor.alive, "the JVM is gone")
+    assert len([each for each in daemons if each.is_running()]) == 2
+    for each in daemons:
+        for process in (*each.children(), each):
+            process.kill()
+
+
 def test_a_session_has_also_whose_parent_has_ended(program: Path) -> None:
     process = subprocess.Popen([sys.executable, program, "2"], start_new_session=True)
     wait_for_state(lambda: len(list(session_of(process.pid))) == 5, "all processes are there")
