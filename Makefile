@@ -128,6 +128,7 @@ docs: setup
 	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
 	@$(BIN)/python -m docs.generate_compatibility
 	@$(BIN)/python -m docs.generate_metrics
+	@$(BIN)/python -m docs.generate_scaling
 	@$(BIN)/python -m deploy.grafana.generate
 	@$(BIN)/python -m docs.generate_check_example
 	@$(BIN)/python -m docs.generate_file_map > docs/files.md

@@ -31,6 +31,7 @@ from benchmarks import (
     memory,
     report,
     scaling,
+    spark_placement,
     startup,
     takeover,
     throughput,
@@ -127,6 +128,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "many-topics": many_topics,
                 "following": following,
                 "scaling": scaling,
+                "cluster": spark_placement,
                 "far": far,
             }[case]
             if case == "far" and not options.side:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import epochs, far, following, scaling, takeover
+from benchmarks import epochs, far, following, scaling, spark_placement, takeover
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -155,6 +155,16 @@ HOW: Final = {
         " has, to a new remote topic."
         f" Of each copying the first {scaling.SETTLE_S:g} s do not count."
         " CPU is that of all processes of the worker: the median of the rounds, and of each round's ratio to the first row."
+    ),
+    "A Spark cluster": (
+        f"The records of the 1 KiB profile in a topic of {spark_placement.PARTITIONS} partitions, copied as above, with"
+        f" {spark_placement.PLACED_TASKS} tasks, by three workers in turns: one with a local master, two with standalone"
+        " Spark clusters of their own on this machine. A fourth worker copies with 1 to 16 tasks. All run all the while, and"
+        " wait without a turn. Each round goes forwards or backwards, and the next one the other way. CPU is that of all"
+        " processes: the worker, its driver, Spark's master and workers, executors, tasks. The ratios are medians of those"
+        f" of single rounds. Of each copying the first {spark_placement.SETTLE_S:g} s do not count. MB are those of the"
+        " source's batches. The brokers run on the same processors, so throughput is this machine's and not that of a"
+        " cluster."
     ),
     "Long distances": (
         "The 1 KiB profile in a topic of 1 and in one of 8 partitions, between two brokers of which at most one is far away:"

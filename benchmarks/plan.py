@@ -25,6 +25,7 @@ OTHERS: Final = (
     "many-topics",
     "following",
     "scaling",
+    "cluster",
     "far",
 )
 # Settings of the case exactly-once; the third one is an interval of transactions.
@@ -286,3 +287,5 @@ AIM_CHECKPOINTS_S: Final = 10.0
 AIM_WORKER_MB: Final = 400.0
 # Times the cost of 16 partitions and one task.
 AIM_SCALING: Final = 1.3
+# Times the cost on a local master.
+AIM_PLACEMENT: Final = 1.1

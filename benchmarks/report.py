@@ -16,6 +16,7 @@ from benchmarks import (
     light_connectors,
     many_partitions,
     scaling,
+    spark_placement,
     takeover,
 )
 from benchmarks.comparison import rows
@@ -48,6 +49,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Copying beside many topics", "many-topics", findings.copying_beside),
     ("Verifying behind a link", "following", following.findings),
     ("Partitions and tasks", "scaling", scaling.findings),
+    ("A Spark cluster", "cluster", spark_placement.findings),
     ("Long distances", "far", far.findings),
 )
 NAMES: Final = frozenset((*(THROUGHPUT + name for name in FULL_PROFILES), *OTHERS))
