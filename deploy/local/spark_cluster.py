@@ -261,7 +261,8 @@ class SparkCluster:
     def state(self) -> dict[str, Any]:
         """What the master's page has: workers, cores, activeapps …; empty while it does not answer."""
         with (
-            contextlib.suppress(URLError, OSError),
+            # A page that is not there yet may be empty.
+            contextlib.suppress(URLError, OSError, ValueError),
             urlopen(self.page_url, timeout=5) as page,
         ):
             return dict(json.load(page))

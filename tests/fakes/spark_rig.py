@@ -9,16 +9,24 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psutil
 import uvicorn
 
+from mirror_connect.app.config.task_listener import ANY, TaskListener
+from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.supervisor.interfaces import WantedTask
-from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.internal_api import (
+    KNOWN,
+    create_internal_application,
+    create_tasks_application,
+)
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.task_channel import open_task_channel, with_driver_address
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, parse_assigned_partitions
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition, TaskSpec
@@ -174,14 +182,19 @@ class SparkRig:
 
 
 @contextlib.asynccontextmanager
-async def spark_rig(spark: Mapping[str, str] | None = None) -> AsyncIterator[SparkRig]:
-    """Starts it; PYTHONPATH has to name `FAKE_TASKS`."""
+async def spark_rig(spark: Mapping[str, str] | None = None, tasks: TaskListener = ANY) -> AsyncIterator[SparkRig]:
+    """Starts it; PYTHONPATH has to name `FAKE_TASKS`, that of executors too. `tasks`: where these reach the worker."""
     notices, events = Notices(), FakeEvents()
     logger = logging.getLogger("mirror_connect")
     level = logger.level
     logger.addHandler(notices)
     logger.setLevel(logging.DEBUG)
-    host = SparkHost(spark or {})
+    given = with_driver_address(spark or {})
+    channel, http = open_task_channel(given, tasks), HttpServers()
+    told = None if channel is None else channel.told
+    host = SparkHost(given, new_application=partial(SparkApplication, tasks=told))
+    if channel is not None:
+        http.serve(create_tasks_application(host), [channel.listener], channel.tls, known=KNOWN)
     supervisor = Supervisor(host, FakeSpecs(), lambda: 8.0)
     supervisor.listen(events)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -195,6 +208,7 @@ async def spark_rig(spark: Mapping[str, str] | None = None) -> AsyncIterator[Spa
     finally:
         await supervisor.stop(3.0)
         await host.end()
+        await http.end()
         server.should_exit = True
         await serving
         listener.close()
