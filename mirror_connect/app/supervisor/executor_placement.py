@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 MOST_REFUSALS: Final = 6
 # A process that holds a slot of Spark, and asks for nothing for so long, hangs with its executor.
 MUTE_S: Final = 15.0
+# The first process there imports what all tasks need: minutes, on a machine with much to do.
+FIRST_MUTE_S: Final = 180.0
 # Not more often on one host: where no process reaches the worker, a new executor does not help.
 MUTE_AGAIN_S: Final = 300.0
 # Tasks move to executors with less to do when none has come for so long: one after the other, and no task soon again.
@@ -40,6 +42,8 @@ class ExecutorPlacement:
         self._since: dict[str, float] = {}
         self._given_up: set[str] = set()
         self._mute_since: dict[str, float] = {}
+        # Those on which a task was ever at work.
+        self._worked: set[str] = set()
         self._mute_given_up: dict[str, float] = {}
         self._looked = 0.0
         self._relocated: dict[TaskId, float] = {}
@@ -54,7 +58,7 @@ class ExecutorPlacement:
     def spark_lost(self) -> None:
         """The application has ended. The next one begins its ids anew."""
         self._told = None
-        self._since, self._given_up, self._mute_since = {}, set(), {}
+        self._since, self._given_up, self._mute_since, self._worked = {}, set(), {}, set()
 
     @property
     def known(self) -> Mapping[str, SparkExecutor]:
@@ -93,11 +97,12 @@ class ExecutorPlacement:
         """
         now, found = self._clock(), False
         at_work = {run.executor for run in self._runs()}
+        self._worked |= at_work
         mute = [each for each, known in self.known.items() if waiting and known.tasks and each not in at_work]
         self._mute_since = {each: self._mute_since.get(each, now) for each in mute}
         for each, since in self._mute_since.items():
-            host = self.known[each].host
-            if now - since > MUTE_S and now - self._mute_given_up.get(host, -MUTE_AGAIN_S) >= MUTE_AGAIN_S:
+            host, longest = self.known[each].host, MUTE_S if each in self._worked else FIRST_MUTE_S
+            if now - since > longest and now - self._mute_given_up.get(host, -MUTE_AGAIN_S) >= MUTE_AGAIN_S:
                 self._mute_given_up[host] = now
                 found = self.give_up(each) or found
         return found

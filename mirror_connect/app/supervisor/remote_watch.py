@@ -22,8 +22,8 @@ from mirror_connect.connectors.clock import utc
 
 # How long a process may be silent after its lease. A network that comes back by then costs a pause and no restart.
 SILENT_PATIENCE_S: Final = 5.0
-# From its spec to its first report a process needs some ms, if its worker hears it.
-FIRST_REPORT_S: Final = 15.0
+# From its spec to its first report a process needs some ms, but a machine may have much to do.
+FIRST_REPORT_S: Final = 30.0
 # A run that no process has for so long waits for something.
 WAITING_S: Final = 5.0
 
@@ -55,7 +55,8 @@ class RemoteWatch:
         if run.report is None:
             # It has no lease yet.
             if now - run.heard > FIRST_REPORT_S:
-                self._give_up(run, f"no report within {FIRST_REPORT_S:g} s")
+                self._stop_query(run)
+                self._restarts.silent(run, f"no report within {FIRST_REPORT_S:g} s: the task starts in another process")
             return
         if now < run.granted_until + CLOCK_MARGIN_S:
             self._look_for_a_hang(run, now)
@@ -75,8 +76,7 @@ class RemoteWatch:
             self._stop_query(run)
 
     def _give_up(self, run: TaskRun, line: str, *, hung: bool = False) -> None:
-        if run.is_elsewhere:
-            self._spark.give_up_executor(run.executor)
+        self._spark.give_up_executor(run.executor)
         self._stop_query(run)
         if hung:
             self._restarts.died(run, line, "its process is given up")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.app.supervisor.executor_placement import (
+    FIRST_MUTE_S,
     MOST_REFUSALS,
     MUTE_AGAIN_S,
     MUTE_S,
@@ -129,15 +130,27 @@ def test_an_executor_is_given_up_if_no_task_on_it_is_heard() -> None:
 
 def test_an_executor_whose_processes_ask_for_nothing_is_given_up_now_and_then() -> None:
     cluster = Cluster(executor("1", tasks=1), executor("2"))
+    cluster.run("c", "1")
+    assert not cluster.placement.look_for_mute(waiting=True)
+    cluster.runs.clear()
     assert not cluster.placement.look_for_mute(waiting=True)
     cluster.now += MUTE_S + 1
     assert cluster.placement.look_for_mute(waiting=True)
     # Its successor on the same host does the same.
     cluster.placement.told([executor("3", "host1", tasks=1), executor("2")])
     assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += MUTE_S + 1
+    cluster.now += FIRST_MUTE_S + 1
     assert not cluster.placement.look_for_mute(waiting=True)
     cluster.now += MUTE_AGAIN_S
+    assert cluster.placement.look_for_mute(waiting=True)
+
+
+def test_the_first_process_of_an_executor_may_take_minutes() -> None:
+    cluster = Cluster(executor("1", tasks=1))
+    assert not cluster.placement.look_for_mute(waiting=True)
+    cluster.now += FIRST_MUTE_S - 1
+    assert not cluster.placement.look_for_mute(waiting=True)
+    cluster.now += 2
     assert cluster.placement.look_for_mute(waiting=True)
 
 
