@@ -17,8 +17,11 @@ import httpx
 import psutil
 
 from deploy.local import LocalCluster, free_port
+from deploy.local.spark_cluster import SparkCluster
+from deploy.local.spark_executor import Executor
 from deploy.local.watchdog import watchdog
 from tests.e2e.ends import end_offsets, wait_ends
+from tests.e2e.spark_clusters import MODEST, chosen, shared_cluster
 from tests.paths import ROOT
 from tests.waiting import WaitTimedOut, wait_for_state
 
@@ -27,14 +30,16 @@ MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 OFFSETS_PARTITIONS: Final = 5
 # On a busy machine Spark takes most of a minute to start: patience costs nothing where it isn't needed.
 PATIENCE_S: Final = 120.0
-# The parts of the tree, as `Product.parts` names them.
+# The parts of the tree, as `Product.parts` names them. On a Spark cluster daemons and tasks are the executors'.
 WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
+EXECUTOR: Final = "executor"
 
 
 class Product:
     """One worker on `cluster`, with Spark. Properties win over what is needed to start at all; `group` names its topics.
 
     `command` starts it in the place of bin/connect-distributed.sh; it gets the path of the properties and `arguments`.
+    `spark`: the Spark cluster that its tasks run on; without one TESTS_SPARK_MASTER says (tests/e2e/spark_clusters.py).
     A context manager; after `stop` or `kill` it can be started again, with its port and group.
     """
 
@@ -47,8 +52,11 @@ class Product:
         environment: Mapping[str, str] | None = None,
         command: Sequence[Path | str] = (ROOT / "bin" / "connect-distributed.sh",),
         arguments: Sequence[str] = (),
+        spark: SparkCluster | None = None,
     ) -> None:
         self.cluster = cluster
+        shared = spark is None and chosen()
+        self.spark = shared_cluster() if shared else spark
         self.group = group
         self.port = free_port()
         self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
@@ -58,6 +66,8 @@ class Product:
         self.properties = {
             "plugin.path": str(self.directory / "plugins"),
             **worker_properties(cluster, group, self.port),
+            **(self.spark.properties if self.spark is not None else {}),
+            **(MODEST if shared else {}),
             **(properties or {}),
         }
         self._command = command
@@ -66,6 +76,8 @@ class Product:
         self._process: subprocess.Popen[bytes] | None = None
         # Every process seen in the tree: one whose parent was killed is found again here.
         self._seen: dict[int, psutil.Process] = {}
+        # Where its drivers listen for executors.
+        self._drivers: set[int] = set()
 
     def __enter__(self) -> Self:
         try:
@@ -183,7 +195,7 @@ class Product:
 
     def parts(self) -> dict[str, list[psutil.Process]]:
         """The living tree by part. Processes of a part that was killed are in no tree: see `survivors`."""
-        found: dict[str, list[psutil.Process]] = {part: [] for part in (WORKER, DRIVER, JVM, DAEMON, TASK)}
+        found: dict[str, list[psutil.Process]] = {part: [] for part in (WORKER, DRIVER, JVM, DAEMON, TASK, EXECUTOR)}
         with contextlib.suppress(psutil.NoSuchProcess):
             root = psutil.Process(self.process.pid)
             for process in (root, *root.children(recursive=True)):
@@ -192,7 +204,24 @@ class Product:
                     part = _part_of(process, root)
                     if part and process.status() != psutil.STATUS_ZOMBIE:
                         found[part].append(process)
+                        if part == JVM and self.spark is not None:
+                            self._drivers |= {
+                                each.laddr.port for each in process.net_connections("tcp") if not each.raddr
+                            }
+        for executor in self._own_executors():
+            found[EXECUTOR].append(executor.process)
+            found[DAEMON] += executor.daemons()
+            found[TASK] += executor.tasks()
+            self._seen |= {process.pid: process for process in executor.tree()}
         return found
+
+    def executors(self) -> list[Executor]:
+        """The executors of its tasks on the Spark cluster; on a local master there are none."""
+        self.parts()
+        return self._own_executors()
+
+    def _own_executors(self) -> list[Executor]:
+        return [each for each in self.spark.executors if each.driver in self._drivers] if self.spark is not None else []
 
     def pids(self, part: str) -> set[int]:
         """Process ids of a part now."""

@@ -66,6 +66,19 @@ class Progress:
         """When a record at this offset was last looked for in vain: it was written after that."""
         return max((looked for looked, ends in self._samples if ends[partition] <= offset), default=float("-inf"))
 
+    def at(self, partition: Partition, when: float) -> int:
+        """The end offset at the first look after a moment, or at the last look."""
+        return next((ends[partition] for looked, ends in self._samples if looked >= when), self.ends[partition])
+
+    def longest_pause(self, partition: Partition, since: float) -> float:
+        """The longest time in which nothing came to a partition, from a moment on to the last record that came."""
+        moved = [
+            after
+            for (_, was), (after, ends) in pairwise(self._samples)
+            if ends[partition] > was[partition] and after > since
+        ]
+        return max((after - before for before, after in pairwise([since, *moved])), default=float("inf"))
+
     def stalled(self, when: float, seconds: float) -> float:
         """For how long nobody answered in the `seconds` before `when`, beyond the time between two looks."""
         looks = [looked for looked, _ in self._samples if when - seconds <= looked <= when]

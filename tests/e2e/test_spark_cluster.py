@@ -1,0 +1,101 @@
+"""Tasks on a standalone Spark cluster: what is copied is the same, and an executor that is killed under load loses nothing.
+
+`make test-cluster` runs the core of the other files on such a cluster, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from deploy.local import LocalCluster
+from deploy.local.spark_cluster import SparkCluster
+from tests.e2e.ends import wait_ends
+from tests.e2e.executors import PROPERTIES, at_work, contents, once_config, wait_all
+from tests.e2e.identity_topics import produce_shapes, produce_singles, produce_transactions
+from tests.e2e.numbered import Writer
+from tests.e2e.product import EXECUTOR, Product
+from tests.e2e.progress import Progress
+from tests.seeds import chance
+from tests.waiting import wait_for_state
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
+
+SHAPES, SINGLES, TX, NUMBERS = (f"on-executors-{name}" for name in ("shapes", "singles", "tx", "numbers"))
+PARTITIONS: Final = {SHAPES: 3, SINGLES: 4, TX: 2}
+TASKS: Final = 4
+NUMBERS_PARTITIONS: Final = 8
+RATE: Final = 2_000
+LOADED_S: Final = (1.0, 2.0)
+# What the partitions of a killed executor may stand still on a machine that runs other tests, too; alone it is 10 s
+# (test_spark_cluster_long.py).
+GOES_ON_S: Final = 30.0
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkCluster]:
+    """Two Spark workers with eight slots each."""
+    with SparkCluster(workers=2, slots=8) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def product(spark: SparkCluster, target_cluster: LocalCluster) -> Iterator[Product]:
+    """A worker whose tasks run there, exactly once."""
+    with Product(target_cluster, group="spark-cluster", properties=PROPERTIES, spark=spark) as worker:
+        yield worker
+
+
+def test_key_value_headers_timestamp_partition_and_order_are_the_same(
+    product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    for topic, partitions in PARTITIONS.items():
+        source_cluster.create_topic(topic, partitions, {"retention.ms": "-1"})
+    produce_shapes(source_cluster, SHAPES)
+    produce_singles(source_cluster, SINGLES, 1_000)
+    produce_transactions(source_cluster, TX)
+    wanted = {topic: contents(source_cluster, topic, partitions) for topic, partitions in PARTITIONS.items()}
+    product.put("shapes", once_config(source_cluster, target_cluster, ",".join(PARTITIONS), tasks_max=str(TASKS)))
+    product.wait_running("shapes", TASKS)
+    for topic, partitions in wanted.items():
+        wait_ends(target_cluster, f"A.{topic}", {number: len(each) for number, each in enumerate(partitions)})
+    for topic, partitions in PARTITIONS.items():
+        assert contents(target_cluster, f"A.{topic}", partitions) == wanted[topic], topic
+    # None of them ran in the worker's own Spark process.
+    assert {process.pid for process in product.parts()[EXECUTOR]} == {each.pid for each in product.executors()}
+    assert len(product.executors()) == 2
+    product.delete("shapes")
+
+
+def test_an_executor_that_is_killed_under_load_loses_and_repeats_nothing(
+    product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = f"A.{NUMBERS}"
+    dice = chance(NUMBERS)
+    source_cluster.create_topic(NUMBERS, NUMBERS_PARTITIONS)
+    product.put("numbers", once_config(source_cluster, target_cluster, NUMBERS, tasks_max=str(TASKS)))
+    product.wait_running("numbers", TASKS)
+    copies = [(copy, partition) for partition in range(NUMBERS_PARTITIONS)]
+    with Progress(target_cluster, copies) as progress:
+        with Writer(source_cluster, NUMBERS, NUMBERS_PARTITIONS, RATE) as writer:
+            product.wait_going_on("numbers", target_cluster, copy)
+            time.sleep(dice.uniform(*LOADED_S))
+            busy = [each for each in product.executors() if at_work(each, target_cluster)]
+            assert len(busy) == 2, product.log_tail(60)
+            doomed = dice.choice(busy)
+            when = time.monotonic()
+            doomed.kill()
+            product.wait_going_on("numbers", target_cluster, copy)
+            time.sleep(dice.uniform(*LOADED_S))
+        wait_all(writer, target_cluster, copy)
+    still = max(progress.longest_pause(each, when) for each in copies)
+    with capsys.disabled():
+        print(f" [stood still for {still:.1f} s at most]", end="")
+    assert still <= GOES_ON_S
+    assert product.process.poll() is None
+    wait_for_state(lambda: len(product.executors()) == 2, "another executor is there")
+    assert doomed.id not in {each.id for each in product.executors()}
+    product.delete("numbers")
