@@ -13,10 +13,11 @@ SOAK ?=
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed lint test soak fuzz docs pictures manifests demo bench lock sbom audit clean
+.PHONY: help check setup installed lint test soak fuzz docs pictures manifests demo demo-cluster bench lock sbom audit clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
+	@echo 'make demo-cluster  the same on a Spark cluster: eight tasks on two executors, one of which is killed'
 	@echo 'make test    every check, and all tests but the longest, with real brokers'
 	@echo 'make setup   what both do first: .venv, dependencies, Kafka'"'"'s jars'
 	@echo 'make lint    format, style, types, import directions'
@@ -146,6 +147,9 @@ manifests: setup
 
 demo: setup
 	@exec $(BIN)/python -m deploy.demo
+
+demo-cluster: setup
+	@exec $(BIN)/python -m deploy.demo cluster
 
 # A tree with changes is refused; `make bench CASE=latency BENCH=--dirty` goes on and marks the result.
 bench: setup

@@ -6,9 +6,12 @@ import contextlib
 import time
 from typing import Final
 
+import psutil
+
 from deploy.demo.records import SOURCE_TOPIC, TARGET_TOPIC, Arrivals, SourceLines
 from deploy.demo.screen import WIDTH, Stopped
 from deploy.demo.stage import READER, REST_PASSWORD, REST_USER, Stage
+from deploy.demo.worker import TREE_ENDS_S
 
 LINE_EVERY_S: Final = 1.0
 FOR_EVER_S: Final = 1e9
@@ -47,10 +50,10 @@ def look_around(stage: Stage) -> None:
 def end_worker(stage: Stage) -> None:
     """Stops the worker by SIGTERM, and claims that no process is left."""
     stage.screen.say("stopping the worker")
-    tree = stage.worker.tree()
+    tree = stage.processes()
     began = time.monotonic()
     code = stage.worker.stop()
-    left = [process for process in tree if process.is_running()]
+    _, left = psutil.wait_procs(tree, timeout=TREE_ENDS_S)
     stage.prove(
         f"end: the worker's exit code is {code}, after {time.monotonic() - began:.1f} s, "
         f"{len(left)} of its {len(tree)} processes left",

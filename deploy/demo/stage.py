@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import httpx
 import psutil
@@ -23,6 +23,7 @@ REST_PASSWORD: Final = "init-secret"
 # A limit for what hangs. A small, busy machine must still succeed.
 PATIENCE_S: Final = 180.0
 
+S = TypeVar("S", bound="Stage")
 T = TypeVar("T")
 
 
@@ -73,6 +74,10 @@ class Stage:
     def connectors(self) -> list[str]:
         """Names of the connectors that deploy-connectors.sh deploys, by their JSON files."""
         return sorted(path.stem for path in (self.directory / "connectors").glob("*.json"))
+
+    def processes(self) -> list[psutil.Process]:
+        """The worker's, and all that it has started."""
+        return self.worker.tree()
 
     def set_clusters(self, source: LocalCluster, target: LocalCluster) -> None:
         """Sets the two clusters, which the demo closes."""
@@ -127,11 +132,21 @@ def kill_tree(pid: int) -> None:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One part of the demo: its headline and what it does."""
+class Step(Generic[S]):
+    """One part of a demo: its headline and what it does."""
 
     title: str
-    run: Callable[[Stage], None]
+    run: Callable[[S], None]
+
+
+@dataclass(frozen=True)
+class Play(Generic[S]):
+    """A whole demo. `look_around`: for whoever stays after the last step, until Ctrl-C. `tools`: programs that it needs."""
+
+    stage: Callable[[Screen, Path, contextlib.ExitStack], S]
+    steps: Sequence[Step[S]]
+    look_around: Callable[[S], None]
+    tools: Sequence[str] = ()
 
 
 def _there(value: T | None) -> T:

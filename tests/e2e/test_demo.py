@@ -1,4 +1,4 @@
-"""`make demo`'s program, whole: what it shows, what it says at its end, and that nothing of it is left, however it ends."""
+"""The programs of `make demo` and `make demo-cluster`, whole: what they show and prove, and that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,10 +33,10 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900)]
 class Demo:
     """One run of the demo in a session of its own. `terminal`: its output is a terminal, else a file.
 
-    `clone`: `make demo` in that folder, instead of the program itself in this one.
+    `clone`: `make demo` in that folder, instead of the program itself in this one. `play`: arguments for another demo.
     """
 
-    def __init__(self, directory: Path, *, terminal: bool, clone: Path | None = None) -> None:
+    def __init__(self, directory: Path, *, terminal: bool, clone: Path | None = None, play: Sequence[str] = ()) -> None:
         self.mark = uuid.uuid4().hex
         self.scratch = directory / f"tmp-{self.mark[:8]}"
         self.scratch.mkdir()
@@ -46,7 +46,7 @@ class Demo:
         # Everything that it starts inherits the mark, and the directory to put its scratch files in.
         environment = {**os.environ, MARK: self.mark, "TMPDIR": str(self.scratch), "TERM": "xterm"}
         environment.pop("DEMO_EXIT", None)
-        command = [sys.executable, "-m", "deploy.demo"]
+        command = [sys.executable, "-m", "deploy.demo", *play]
         if clone is not None:
             command = ["make", "--silent", "demo", f"PYTHON={sys.executable}"]
         folder = clone or ROOT
@@ -108,7 +108,12 @@ class Demo:
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
+                environment = process.environ()
+                # Spark's workers and executors have a short environment, and a directory of the demo.
+                ours = environment.get(MARK) == self.mark or environment.get("TMPDIR", "").startswith(
+                    f"{self.scratch}/"
+                )
+                if ours and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         return found
 
@@ -122,8 +127,8 @@ class Demo:
 
 
 @contextlib.contextmanager
-def _demo(directory: Path, *, terminal: bool, clone: Path | None = None) -> Iterator[Demo]:
-    demo = Demo(directory, terminal=terminal, clone=clone)
+def _demo(directory: Path, *, terminal: bool, clone: Path | None = None, play: Sequence[str] = ()) -> Iterator[Demo]:
+    demo = Demo(directory, terminal=terminal, clone=clone, play=play)
     try:
         yield demo
     finally:
@@ -164,13 +169,15 @@ def _left(demo: Demo) -> list[str]:
 COPY: Final = ["count:", "loss:", "order:", "keys:", "values:", "headers:", "timestamps:"]
 GROUP: Final = ["group:", "failover:", "checkpoints:", "heartbeats:", "change:"]
 WORKER: Final = ["state:", "state:", "state:", "REST:", "secrets:"]
+ALL: Final = [*COPY, *GROUP, *WORKER, "end:"]
+ON_EXECUTORS: Final = ["placement:", "kill:", *COPY, "end:"]
 
 
-def _proves_all_it_shows(demo: Demo) -> None:
+def _proves_all_it_shows(demo: Demo, claims: Sequence[str] = ALL) -> None:
     assert demo.wait_ended() == 0, demo.text()
     text = demo.text()
     marks = [line.split()[1] for line in text.splitlines() if line.startswith("  ✔ ")]
-    assert marks == [*COPY, *GROUP, *WORKER, "end:"], text
+    assert marks == list(claims), text
     assert "✘" not in text
     assert "curl" not in text  # nothing is invited to look at what is gone
     assert "\x1b" not in text
@@ -181,6 +188,21 @@ def _proves_all_it_shows(demo: Demo) -> None:
 def test_without_a_terminal_it_proves_all_it_shows_ends_and_leaves_nothing(tmp_path: Path) -> None:
     with _demo(tmp_path, terminal=False) as demo:
         _proves_all_it_shows(demo)
+
+
+@pytest.mark.long
+def test_on_a_spark_cluster_it_proves_all_it_shows_ends_and_leaves_nothing(tmp_path: Path) -> None:
+    with _demo(tmp_path, terminal=False, play=("cluster",)) as demo:
+        _proves_all_it_shows(demo, ON_EXECUTORS)
+
+
+@pytest.mark.long
+def test_a_signal_ends_it_on_a_spark_cluster_and_nothing_is_left(tmp_path: Path) -> None:
+    with _demo(tmp_path, terminal=True, play=("cluster",)) as demo:
+        demo.wait_until_it_says("kill -9 of executor")
+        demo.process.send_signal(signal.SIGTERM)
+        assert demo.wait_ended() == 128 + signal.SIGTERM, demo.text()
+        assert _left(demo) == []
 
 
 @pytest.mark.long
