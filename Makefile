@@ -13,12 +13,13 @@ SOAK ?=
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed lint test soak fuzz docs pictures manifests demo demo-cluster bench lock sbom audit clean
+.PHONY: help check setup installed lint test test-cluster soak fuzz docs pictures manifests demo demo-cluster bench lock sbom audit clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
 	@echo 'make demo-cluster  the same on a Spark cluster: eight tasks on two executors, one of which is killed'
 	@echo 'make test    every check, and all tests but the longest, with real brokers'
+	@echo 'make test-cluster  the core of the tests with tasks on a Spark cluster of this machine'
 	@echo 'make setup   what both do first: .venv, dependencies, Kafka'"'"'s jars'
 	@echo 'make lint    format, style, types, import directions'
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
@@ -114,6 +115,13 @@ test: lint
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.kafka_jars old $(if $(filter-out 0 false,$(CI)),,|| true))
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.class_archive old)
 	@$(BIN)/python -m tests.run $(TESTS)
+
+# What copies, kills and fails over, with tasks on executors; then executors that are suspended, lost, and have hosts of their own.
+ON_CLUSTER := $(addprefix tests/e2e/test_,identity.py identity_with_kills.py crashes.py failover_truth.py bad_input.py)
+OF_CLUSTERS := $(addprefix tests/e2e/test_,spark_cluster.py spark_cluster_long.py own_hosts.py)
+test-cluster: setup
+	@TESTS_SPARK_MASTER=cluster $(BIN)/python -m tests.run --numprocesses=2 --dist=loadfile --durations=15 $(ON_CLUSTER)
+	@$(BIN)/python -m tests.run -m 'long or not long' --durations=15 $(OF_CLUSTERS)
 
 # `make soak SOAK='--rounds 3 --seed 7'`; what else is in SOAK goes to pytest, as `-k killed`.
 soak: setup
