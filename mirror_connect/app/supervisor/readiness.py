@@ -26,7 +26,10 @@ class Readiness(IntEnum):
 
 
 class SparkReadiness:
-    """See the module. `slots`: None while Spark is away; `clock` gives seconds. `now` is what the last `look` has found."""
+    """See the module. `now` is what the last `look` has found.
+
+    `slots`: None while Spark is away, 0 while a cluster has no executor for it; `clock` gives seconds.
+    """
 
     def __init__(self, slots: Callable[[], int | None], clock: Callable[[], float]) -> None:
         self.now = Readiness.STARTING
@@ -41,7 +44,7 @@ class SparkReadiness:
         return self.now is not before
 
     def _found(self) -> Readiness:
-        if self._slots() is not None:
+        if self._slots():
             self._was_there, self._away_since = True, None
             return Readiness.READY
         now = self._clock()

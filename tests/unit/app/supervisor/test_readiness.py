@@ -80,3 +80,11 @@ def test_the_supervisor_has_the_group_hear_of_it_when_spark_comes_and_when_it_st
         supervisor._watch.tick()
         now[0] += 1.0
     assert told == [READY, STARTING, FAILING]
+
+
+def test_a_cluster_without_an_executor_is_no_place_for_tasks() -> None:
+    spark = Spark()
+    assert spark.after(1.0, 0) is STARTING
+    assert spark.after(1.0, 8) is READY
+    assert spark.after(BRIEFLY_S, 0) is STARTING
+    assert spark.after(FAILING_S, 0) is FAILING
