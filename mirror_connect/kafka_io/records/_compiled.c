@@ -18,6 +18,8 @@
 #include <string.h>
 
 enum { FEWEST_BYTES = 4, LONGEST_VARINT = 10 };
+/* record_transforms.py has the same limits. */
+enum { MOST_HEADERS = 100000, MOST_TRANSFORMED = 256 << 20 };
 
 /* NULL: the bytes end too early, or the number is too long. Otherwise the position after it. */
 static inline const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, int64_t *number)
@@ -893,7 +895,7 @@ static inline const uint8_t *skip_bytes(const uint8_t *at, const uint8_t *end, i
     return length < 0 ? at : at + length;
 }
 
-enum { INVALID, NO_MEMORY, READ };
+enum { INVALID, NO_MEMORY, TOO_MUCH, READ };
 
 /* Reads all headers of a record up to its end. */
 static int read_headers(const uint8_t *at, const uint8_t *end, Headers *headers)
@@ -917,6 +919,8 @@ static int read_headers(const uint8_t *at, const uint8_t *end, Headers *headers)
         if (at == NULL)
             return INVALID;
         header.whole.size = (uint64_t)(at - header.whole.at);
+        if (headers->used >= MOST_HEADERS)
+            return TOO_MUCH;
         if (!add_header(headers, &header))
             return NO_MEMORY;
     }
@@ -1073,7 +1077,8 @@ static int take_step(PyObject *given, Step *step)
 
 PyDoc_STRVAR(transform_doc,
 "transform(data, count, ((action, condition, negated, has, names, header), …)) -> (data, count) | None\n\n"
-"The records of `data` after these steps of transformations. Their timestamp and offset deltas stay.");
+"The records of `data` after these steps of transformations. Their timestamp and offset deltas stay. OverflowError\n"
+"beyond MOST_HEADERS in a record or MOST_TRANSFORMED bytes.");
 
 static PyObject *transform(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -1125,6 +1130,10 @@ static PyObject *transform(PyObject *Py_UNUSED(module), PyObject *args)
                 outcome = NO_MEMORY;
                 break;
             }
+            if (output.used > MOST_TRANSFORMED) {
+                outcome = TOO_MUCH;
+                break;
+            }
         }
         kept += outcome != DROPPED;
         at = following;
@@ -1143,6 +1152,8 @@ static PyObject *transform(PyObject *Py_UNUSED(module), PyObject *args)
     Py_END_ALLOW_THREADS
     if (outcome == NO_MEMORY) {
         PyErr_NoMemory();
+    } else if (outcome == TOO_MUCH) {
+        PyErr_SetString(PyExc_OverflowError, "a record has too many headers, or the records become too many bytes");
     } else if (outcome == INVALID) {
         Py_INCREF(Py_None);
         result = Py_None;

@@ -61,14 +61,20 @@ def rewrite(view: BatchView, from_offset: int, steps: Steps = ()) -> Iterator[Pr
     """
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
-    data = _data(view)
+    data, transformed_here = _data(view), False
     if steps and view.magic >= 2:
-        data, kept = transform(data, view.count, steps, view.base_offset)
+        after, kept = transform(data, view.count, steps, view.base_offset)
         if not kept:
             return
+        data, transformed_here = after, after is not data
         view = copy(view)
         view.count = kept
-    if view.log_append_time and (whole := _with_the_brokers_time(view, data, from_offset)) is not None:
+    # That one sends the records as they were fetched.
+    if (
+        view.log_append_time
+        and not transformed_here
+        and (whole := _with_the_brokers_time(view, data, from_offset)) is not None
+    ):
         yield whole
         return
     if view.magic >= 2:

@@ -16,6 +16,9 @@ from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 
 # The least bytes of a record besides its key, value and headers: attributes, two deltas, and a length.
 _FEWEST_BYTES: Final = 4
+# _compiled.c has the same limits. What a batch decompresses to is limited by the second one, too.
+MOST_HEADERS: Final = 100_000
+MOST_TRANSFORMED: Final = 256 << 20
 # A header's name, and name and value as they are in a record.
 _Header = tuple[bytes, bytes]
 
@@ -25,17 +28,23 @@ def transform(data: bytes, count: int, steps: Steps, base_offset: int) -> tuple[
 
     CorruptBatchError with `base_offset` for records whose headers can't be read.
     """
-    if compiled.functions is not None:
-        found = compiled.functions.transform(data, count, _as_tuples(steps))
-        if found is not None:
-            return found
-    return _transform(data, count, steps, base_offset)
+    try:
+        if compiled.functions is not None:
+            found = compiled.functions.transform(data, count, _as_tuples(steps))
+            if found is not None:
+                return found
+        return _transform(data, count, steps, base_offset)
+    except OverflowError:
+        # Any producer may send such a batch. It must not take the memory of all tasks.
+        raise CorruptBatchError(
+            base_offset,
+            f"it has a record of more than {MOST_HEADERS} headers, or becomes more than {MOST_TRANSFORMED} bytes",
+        ) from None
 
 
 def _transform(data: bytes, count: int, steps: Steps, base_offset: int) -> tuple[bytes, int]:
     parts: list[bytes] = []
-    kept = 0
-    at = 0
+    kept = size = at = 0
     try:
         for _ in range(count):
             length, body = varint.decode(data, at)
@@ -50,6 +59,9 @@ def _transform(data: bytes, count: int, steps: Steps, base_offset: int) -> tuple
             elif rest is not None:
                 parts += (varint.encoded(rest_at - body + len(rest)), data[body:rest_at], rest)
             kept += rest is not None
+            size += 0 if rest is None else following - at + len(rest) - len(before)
+            if size > MOST_TRANSFORMED:
+                raise OverflowError
             at = following
     except IndexError:
         raise CorruptBatchError(base_offset, "a record in it is cut off") from None
@@ -133,6 +145,8 @@ def _headers(rest: bytes, at: int) -> list[_Header]:
         if length < 0 or end > len(rest):
             raise ValueError("a header in it has no name")
         following = _behind(rest, end)
+        if len(found) == MOST_HEADERS:
+            raise OverflowError
         found.append((rest[name_at:end], rest[at:following]))
         at = following
     if at != len(rest):

@@ -13,7 +13,7 @@ from mirror_connect.connectors.record_steps import Action, Condition, Step, Step
 from mirror_connect.kafka_io.records import compiled, varint
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.kafka_io.records.record_rewrite import decompress, rewrite
-from mirror_connect.kafka_io.records.record_transforms import transform
+from mirror_connect.kafka_io.records.record_transforms import MOST_HEADERS, MOST_TRANSFORMED, transform
 from tests.fakes.encoded_batches import NOW, Plain, encode, some_records
 from tests.fakes.rewritten_batches import (
     LOG_APPEND_TIME,
@@ -102,11 +102,31 @@ def test_records_below_the_wanted_offset_are_left_out_as_ever(codec: int, seed: 
     assert (batch.first_offset, batch.last_offset) == (20, 39)
 
 
-def test_the_brokers_time_stays() -> None:
-    records = some_records(3, 10)
-    batch = encode(records, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 5)
-    (made,) = rewrite(only(batch), 0, (INSERT,))
-    assert {each.timestamp for each in records_of(made)} == {NOW + 5}
+@pytest.mark.parametrize("count", [1, 10])
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("chain", [(INSERT,), (DROP_A,), (TOMBSTONES,), (DROP_A, INSERT)])
+def test_records_with_the_brokers_time_are_transformed_and_keep_it(count: int, same: bool, chain: Steps) -> None:
+    """Without transformations, records of one time are sent as they were fetched, with another header of the batch."""
+    records = [
+        each._replace(value=b"v", headers=(("a", b"1"),), timestamp=NOW if same else NOW + number)
+        for number, each in enumerate(some_records(3, count))
+    ]
+    batch = encode(records, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 500)
+    (made,) = rewrite(only(batch), 0, chain)
+    wanted = [each._replace(timestamp=NOW + 500) for each in expected(records, chain)]
+    assert [each.content for each in records_of(made)] == [each.content for each in wanted]
+
+
+@pytest.mark.parametrize("by", ["C", "Python"])
+def test_a_batch_that_would_take_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    if by == "Python":
+        monkeypatch.setattr(compiled, "functions", None)
+    headers = varint.encode(MOST_HEADERS + 1) + b"\x00\x01" * (MOST_HEADERS + 1)
+    with pytest.raises(CorruptBatchError, match=f"more than {MOST_HEADERS} headers"):
+        transform(encoded_record(rest=b"\x01\x01" + headers), 1, (DROP_A,), 9)
+    enormous = Step(Action.INSERT_HEADER, headers=(b"h",), value=bytes(MOST_TRANSFORMED // 8))
+    with pytest.raises(CorruptBatchError, match=f"more than {MOST_TRANSFORMED} bytes"):
+        transform(encoded_record() * 9, 9, (enormous,), 9)
 
 
 def test_what_no_step_changes_is_not_copied() -> None:
