@@ -369,6 +369,8 @@ class SourceTask:
 
     async def _add(self, partitions: Iterable[TaskPartition], *, connect: bool = False) -> None:
         added = list(partitions)
+        if self._chain:
+            await asyncio.to_thread(self._chain.judge, dict.fromkeys(each.remote_topic for each in added))
         found = await self._link.source_offsets(added, fenceable=self._producer.fenceable) if added else []
         known = {(p.topic, p.partition): p for p in found}
         if connect:

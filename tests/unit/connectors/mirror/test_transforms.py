@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.connectors import CONNECTORS
+from mirror_connect.connectors.config.alias_settings import MOST_ALIASES
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.record_steps import Action, Condition, Step
 
@@ -65,6 +67,44 @@ def test_a_predicate_on_the_topic_is_decided_once_for_the_remote_topic(negate: s
 def test_no_transformation_is_no_step() -> None:
     assert not chain_of({})
     assert chain_of({"transforms": "", "predicates": "a"}).steps("t") == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"transforms.one.type": "com.example.Mask"}, "transforms.one.type: this transformation"),
+        ({"transforms.one.type": None}, "transforms.one.type: this transformation"),
+        ({"transforms.one.type": "RegexRouter"}, "transforms.one.type: this transformation"),
+        ({"transforms.one.predicate": "unknown"}, "predicates.unknown.type: this predicate"),
+        ({"predicates.gone.type": "com.example.P"}, "predicates.gone.type: this predicate"),
+        ({"transforms.one.negate": "maybe"}, "transforms.one.negate"),
+        ({"transforms.one.type": "InsertHeader"}, "transforms.one.header: it has to be set"),
+        (
+            {"transforms.one.type": "InsertHeader", "transforms.one.header": "h"},
+            "transforms.one.value.literal: it has to be set",
+        ),
+        ({"transforms.one.type": "DropHeaders"}, "transforms.one.headers: it must name a header"),
+        ({"transforms.one.type": "DropHeaders", "transforms.one.headers": "\ud800"}, "half of a surrogate pair"),
+        ({"transforms.one.predicate": "orders", "predicates.orders.pattern": "["}, "predicates.orders.pattern"),
+        ({"transforms": ",".join(map(str, range(MOST_ALIASES + 1)))}, "more than"),
+    ],
+)
+def test_a_config_that_no_validation_has_seen_is_not_guessed_at(changes: dict[str, str | None], problem: str) -> None:
+    """Other workers store configs, too, and the values of providers change."""
+    config = {**chain(one={"type": "Filter", "predicate": "gone"}), **changes}
+    with pytest.raises(ConfigError, match=problem):
+        chain_of({name: value for name, value in config.items() if value is not None})
+
+
+def test_too_many_are_refused() -> None:
+    (problem,) = problems({"transforms": ",".join(map(str, range(MOST_ALIASES + 1)))})
+    assert "more than 1000" in problem
+
+
+def test_a_slow_expression_is_named() -> None:
+    slow = {**chain(one={"type": "Filter", "predicate": "orders"}), "predicates.orders.pattern": "(a+)+b"}
+    with pytest.raises(ConfigError, match=r"predicates\.orders\.pattern"):
+        chain_of(slow).judge(["a" * 60])
 
 
 def test_one_that_looks_into_records_is_refused_by_name() -> None:
