@@ -50,7 +50,7 @@ from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_ti
 from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
-from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces
+from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces, transform_ms
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
 NOTHING_YET: Final = -1
@@ -63,8 +63,8 @@ LATENCY_BOUND_BYTES: Final = 512 << 10
 # much as some ten of them. Where the distance is the limit, requests take long anyway: there it is one of records (10 ms).
 MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
-# Batches of so many bytes are transformed in about a millisecond.
-TRANSFORMED_BYTES: Final = 128 << 10
+# How long batches are transformed in one `take` before a thread takes over.
+TRANSFORMED_MS: Final = 1.0
 
 
 class FlowPlace(NamedTuple):
@@ -137,8 +137,8 @@ class PartitionFlow:
         self._on_lost = on_lost
         self._on_placed = on_placed
         self._steps = steps
-        # Bytes of the batches that were transformed in this `take`.
-        self._transformed = 0
+        # About the milliseconds that were spent on transforming in this `take`.
+        self._transformed = 0.0
         self._in_thread = in_thread
         self._on_ready = on_ready
         # The next batch's offset on the target if nobody else writes there; None if not known.
@@ -306,7 +306,7 @@ class PartitionFlow:
     def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
         self._append_time = append_time
-        self._transformed = 0
+        self._transformed = 0.0
         first = self._merged_plain(limit) or self._next()
         if first is None:
             return None
@@ -562,8 +562,9 @@ class PartitionFlow:
             batch = None
         elif self._steps or needs_rewrite(view, wanted, append_time=self._append_time):
             # Batches of which nothing is left follow each other here. The event loop must go on in between.
-            apart = self._transformed > TRANSFORMED_BYTES
-            self._transformed = 0 if apart or not self._steps else self._transformed + view.size
+            self._transformed += transform_ms(view) if self._steps else 0
+            apart = self._transformed > TRANSFORMED_MS
+            self._transformed = 0 if apart else self._transformed
             self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made, self._steps, apart=apart)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
             self.measures.reencoded(view.size)

@@ -7,11 +7,13 @@ A thread helps because decompressing, compressing and the loops over records mos
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from mirror_connect.kafka_io.records.decompressed_size import lz4_bound, zstd_bound
 from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
 
@@ -20,6 +22,28 @@ InThread = Callable[[Callable[[], ProducerBatch | None]], "asyncio.Future[Produc
 
 # A batch of so many bytes as they are sent takes about a millisecond: measured with text, which is compressed to a half.
 _LONG: Final[Mapping[int, int]] = {NONE: 2 << 20, GZIP: 16 << 10, SNAPPY: 256 << 10, LZ4: 192 << 10, ZSTD: 80 << 10}
+
+
+# A millisecond of the loops over records, and of decompressing.
+_RECORDS: Final = 10_000
+_DECOMPRESSED: Final = 2 << 20
+
+
+def transform_ms(view: BatchView) -> float:
+    """About how many milliseconds it takes to transform and re-encode a batch, by what its headers say."""
+    sent = view.size / _LONG.get(view.codec, _DECOMPRESSED)
+    return max(sent, _bound(view) / _DECOMPRESSED) + max(0, view.count) / _RECORDS
+
+
+def _bound(view: BatchView) -> int:
+    """The most bytes that it can hold, where that can be read; 0 where not."""
+    bound = {LZ4: lz4_bound, ZSTD: zstd_bound}.get(view.codec)
+    if bound is None or view.magic < 2:
+        return 0
+    try:
+        return bound(bytes(view.records))
+    except (ValueError, IndexError, struct.error):
+        return 0  # decompressing says what is wrong
 
 
 class RewrittenPieces:

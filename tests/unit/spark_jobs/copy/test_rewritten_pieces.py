@@ -14,7 +14,7 @@ from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME, Corrup
 from mirror_connect.spark_jobs.copy import rewritten_pieces
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from tests.fakes.encoded_batches import patched, with_records
-from tests.fakes.partition_flows import Heard, batch, fetched, flow, take
+from tests.fakes.partition_flows import Heard, batch, compressed, fetched, flow, take
 
 Work = Callable[[], ProducerBatch | None]
 
@@ -139,15 +139,32 @@ async def test_a_batch_of_which_no_record_is_left_counts_as_done(rig: Rig) -> No
 async def test_batches_of_which_nothing_is_left_do_not_keep_the_loop() -> None:
     thread, heard, ready = Thread(), Heard(), []
     made = flow(heard, 0, steps=(Step(Action.FILTER),), in_thread=thread, on_ready=ready.append)
-    small = [batch(base, 10, 1_000) for base in range(0, 1_000, 10)]
-    made.put(fetched(0, 1_000, *small))
+    made.put(fetched(0, 10_000, *(batch(base, 100, 1_000) for base in range(0, 10_000, 100))))
     rounds = 0
-    while made.source_offset < 999:
+    while made.source_offset < 9_999:
         assert take(made) is None
         if thread.given:
             rounds += 1
             assert not made.waiting()
             await thread.run()
             assert len(ready) == rounds
-    # A megabyte, of which 128 KiB are handled at a time.
-    assert 5 <= rounds <= 10
+    # Ten megabytes, of which about a millisecond's worth is handled at a time.
+    assert 3 <= rounds <= 10
+
+
+async def test_a_small_batch_of_many_records_is_transformed_in_a_thread() -> None:
+    thread, heard = Thread(), Heard()
+    made = flow(heard, 0, steps=(Step(Action.DROP_HEADERS, headers=(b"a",)),), in_thread=thread)
+    made.put(fetched(0, 12_000, batch(0, 12_000, 1)))
+    assert take(made) is None
+    assert len(thread.given) == 1
+    await thread.run()
+    assert take(made) is not None
+
+
+async def test_so_is_one_that_becomes_large() -> None:
+    thread, heard = Thread(), Heard()
+    made = flow(heard, 0, steps=(Step(Action.DROP_HEADERS, headers=(b"a",)),), in_thread=thread)
+    made.put(fetched(0, 1, compressed(0, 8 << 20)))
+    assert take(made) is None
+    assert len(thread.given) == 1
