@@ -39,7 +39,8 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
     yes(
         "exactly.once.source.support",
         note=
-            "see [exactly once](exactly-once.md). `preparing` is as `disabled`: the leader writes in transactions anyway",
+            "see [exactly once](exactly-once.md). With `preparing` a leader fences for workers that have `enabled`. With "
+            "`disabled` it does not",
     ),
     yes(
         "connector.client.config.override.policy", "connector.client.config.override.allowlist",
