@@ -75,6 +75,7 @@ def test_one_writer_at_a_time_and_copying_goes_on(life: Live) -> None:
     explore(life, TROUBLE.schedules(1), max(1, SCHEDULES // 10))
 
 
+@pytest.mark.long
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("trouble", [pytest.param(TROUBLE, id="all"), pytest.param(ENDS, id="ends")])
@@ -133,6 +134,7 @@ def test_a_fault_put_back_breaks_a_promise(
         live_there(schedule)
 
 
+@pytest.mark.long
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
