@@ -20,7 +20,7 @@ from mirror_connect.app.supervisor.process_ends import REMOTE_LEASE_S
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import FAKE_TASKS, SparkRig, spark_rig, wanted
 
-pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.soak, pytest.mark.asyncio(loop_scope="module")]
 
 SLOTS = 4
 TASKS = [TaskId("c", number) for number in range(4)]

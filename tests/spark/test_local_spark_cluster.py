@@ -85,6 +85,7 @@ def cluster() -> Iterator[SparkCluster]:
         yield started
 
 
+@pytest.mark.long
 def test_executors_are_found_killed_and_replaced(cluster: SparkCluster, tmp_path: Path) -> None:
     application = Application(cluster, tmp_path)
     try:
