@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -63,8 +64,11 @@ def executor(program: Path) -> Iterator[Executor]:
     ]
     process = subprocess.Popen([sys.executable, program, "2", BACKEND, *options])
     try:
-        found = Executor.of("worker-1", psutil.Process(process.pid))
-        assert found is not None
+        # Until it has begun its program, its command line is pytest's.
+        until = time.monotonic() + 30
+        while (found := Executor.of("worker-1", psutil.Process(process.pid))) is None:
+            assert time.monotonic() < until
+            time.sleep(0.01)
         wait_for_state(lambda: len(found.tree()) == 5, "all processes are there")
         yield found
     finally:

@@ -14,9 +14,9 @@ from mirror_connect.spark_jobs.executors import Executors
 
 # Of Spark's ExecutorSummary, which has some thirty fields.
 ANSWER = [
-    {"id": "driver", "hostPort": "10.0.0.9:40001", "maxTasks": 0, "isActive": True},
-    {"id": "3", "hostPort": "10.0.0.7:40002", "maxTasks": 8, "isActive": True},
-    {"id": "12", "hostPort": "[fd00::7]:40003", "maxTasks": 2, "isActive": True},
+    {"id": "driver", "hostPort": "10.0.0.9:40001", "maxTasks": 0, "activeTasks": 1, "isActive": True},
+    {"id": "3", "hostPort": "10.0.0.7:40002", "maxTasks": 8, "activeTasks": 1, "isActive": True},
+    {"id": "12", "hostPort": "[fd00::7]:40003", "maxTasks": 2, "activeTasks": 1, "isActive": True},
 ]
 
 
@@ -59,8 +59,8 @@ def _room(session: Any) -> dict[str, Any]:
 
 def test_the_executors_are_told_without_the_driver() -> None:
     assert Executors(_Session()).all() == [  # type: ignore[arg-type]
-        {"id": "3", "host": "10.0.0.7", "slots": 8},
-        {"id": "12", "host": "[fd00::7]", "slots": 2},
+        {"id": "3", "host": "10.0.0.7", "slots": 8, "tasks": 1, "draining": False},
+        {"id": "12", "host": "[fd00::7]", "slots": 2, "tasks": 1, "draining": False},
     ]
 
 
