@@ -45,7 +45,10 @@ class OwnClaims:
         claims = self._work.claims()
         may_run = NOTHING if self.leaving else Share(place.connectors, place.tasks)
         self._had = self._had & Share(claims.connectors, claims.tasks) | may_run
-        return Said(self._had, claims.confirmed, claims.readiness, self.leaving)
+        # Of what it holds nothing it may begin a task before the answer comes: somebody resumes or restarts it. By then the
+        # leader may have written another commit, and would take that for confirmed if nothing was said.
+        begins_by = {} if self.leaving else claims.begins_by
+        return Said(self._had, {**begins_by, **claims.confirmed}, claims.readiness, self.leaving)
 
     def say(self, place: GroupAssignment) -> Said:
         """The same, and it is told now."""

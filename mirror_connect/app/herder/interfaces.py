@@ -93,12 +93,14 @@ class Claims:
 
     `confirmed`: by connector, the offset of the config topic up to which this worker's tasks of the connector have released
     every partition that their configs do not give them. `readiness`: whether its Spark can take more tasks.
+    `begins_by`: by connector of which tasks are assigned to it, the commit of its task configs by which one would begin now.
     """
 
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
     confirmed: Mapping[str, int] = field(default_factory=dict)
     readiness: Readiness = Readiness.READY
+    begins_by: Mapping[str, int] = field(default_factory=dict)
 
 
 class GroupWork(Protocol):

@@ -33,6 +33,7 @@ from mirror_connect.app.storage.config_view import (
     TasksUpdated,
 )
 from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.partition_owners import NO_COMMIT
 from mirror_connect.app.supervisor.interfaces import STARTING, WantedTask
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
@@ -150,6 +151,7 @@ class Reconciler:
 
     def claims(self) -> Claims:
         """What is assigned to this worker or has not surely ended here. Not what was retired."""
+        owners = self._configs.snapshot().owners
         return Claims(
             self._assigned_connectors | {each for each in self._ending if isinstance(each, str)},
             self._assigned_tasks
@@ -157,6 +159,10 @@ class Reconciler:
             | self._supervisor.claimed_tasks(),
             self._supervisor.confirmed(),
             self._supervisor.readiness,
+            {
+                name: owners[name].commit if name in owners else NO_COMMIT
+                for name in {task.connector for task in self._assigned_tasks}
+            },
         )
 
     def has(self, subject: Subject) -> bool:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mirror_connect.connectors.mirror.assignment import stored_partitions
 from mirror_connect.connectors.partitions import TopicPartition
 
+# The commit of a connector of which none was read.
+NO_COMMIT: Final = -1
 Partitions = frozenset[TopicPartition]
 _NONE: Partitions = frozenset()
 

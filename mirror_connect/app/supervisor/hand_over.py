@@ -4,8 +4,8 @@ A worker confirms a commit of a connector's task configs when its tasks of the c
 not give them: no run owns it, and nothing that an ended run has sent can still be written. It tells the group so. Then tasks
 of other workers may have it. In the same way its own tasks wait for the other workers (other_workers.py).
 
-Who holds nothing of a connector tells nothing of it. What it is assigned after that it begins by the commits that the group
-knows, so it counts as having confirmed them.
+Who holds nothing of a connector of which it is assigned tasks tells by which commit it would begin one. What it is assigned
+after that it begins by the commits that the group knows, so it counts as having confirmed them.
 """
 
 from __future__ import annotations

@@ -17,12 +17,13 @@ class Work:
     runs: frozenset[TaskId] = frozenset()
     confirmed: dict[str, int] = field(default_factory=dict)
     readiness: Readiness = Readiness.READY
+    begins_by: dict[str, int] = field(default_factory=dict)
 
     def wanted(self) -> WantedWork:
         return WantedWork({}, 0)
 
     def claims(self) -> Claims:
-        return Claims(frozenset(), self.runs, self.confirmed, self.readiness)
+        return Claims(frozenset(), self.runs, self.confirmed, self.readiness, self.begins_by)
 
 
 def tasks(*ids: TaskId) -> Share:
@@ -51,6 +52,17 @@ def test_what_it_ran_as_another_member_is_not_claimed() -> None:
     own.void()
     assert not own.has_had_any
     assert own.now(NOWHERE).claims == NOTHING
+
+
+def test_it_tells_by_which_commit_it_would_begin_what_it_holds_nothing_of() -> None:
+    """Between its JoinGroup and its assignment a task may be resumed, while the leader writes another commit."""
+    work = Work(begins_by={"x": 5, "y": 6}, confirmed={"x": 4})
+    own = OwnClaims(work)
+    assert own.say(place(X0)).confirmed == {"x": 4, "y": 6}
+    work.begins_by["y"] = 7
+    assert own.has_news(place(X0))
+    own.leaving = True
+    assert own.now(place(X0)).confirmed == {"x": 4}
 
 
 def test_more_to_run_is_no_news_but_anything_else_is() -> None:

@@ -20,7 +20,8 @@ async def test_each_worker_runs_its_share_and_tells_of_it(group: SharingWorkers)
     assert (list(leader.connectors.running), list(other.connectors.running)) == ([], ["a"])
     assert group.told_by("a") == ("RUNNING", "w1:1")
     assert other.membership.work is not None
-    assert other.membership.work.claims() == Claims(frozenset({"a"}), frozenset({A1}))
+    by = {"a": group.leader.configs.snapshot().owners["a"].commit}
+    assert other.membership.work.claims() == Claims(frozenset({"a"}), frozenset({A1}), begins_by=by)
 
 
 async def test_a_task_moves_when_it_has_ended_at_its_former_worker(group: SharingWorkers) -> None:
@@ -119,6 +120,10 @@ async def test_pause_resume_and_stop_reach_tasks_of_all_workers(group: SharingWo
     await group.told("a", "PAUSED", "w1:1")
     await group.told(A0, "PAUSED", "w0:1")
     await group.told(A1, "PAUSED", "w1:1")
+    # They may begin again at any moment, by the commit that each worker knows.
+    for worker in group.workers:
+        assert worker.membership.work is not None
+        assert worker.membership.work.claims().begins_by == {"a": worker.configs.snapshot().owners["a"].commit}
     await group.leader.herder.configs.resume("a")
     await group.told(A0, "RUNNING", "w0:1")
     await group.told(A1, "RUNNING", "w1:1")
