@@ -36,14 +36,16 @@ OFFSET_S: Final = 10.0
 
 
 class Executor:
-    """One executor. `known`: whether Spark takes it for alive. `cut_until`: nothing gets through between it and anybody."""
+    """One executor. `known`: whether Spark takes it for alive. `cut_until`: nothing gets through between it and anybody.
+
+    `frozen_until`: it does nothing before, nor does what Spark starts there meanwhile.
+    """
 
     def __init__(self, number: int, host: int, rate: float) -> None:
         self.id, self.host, self.rate = str(number), f"host{host}", rate
         self.offset = OFFSET_S * number
         self.alive = self.known = True
-        self.frozen = False
-        self.cut_until = 0.0
+        self.frozen_until = self.cut_until = 0.0
         self.tasks: list[RemoteProcess] = []
 
 
@@ -75,7 +77,7 @@ class RemoteWorker(ConnectorWorker):
         """The driver. Its executors notice that and end, if they do anything, and if they hear of it."""
         for executor in self.executors:
             executor.known = False
-            if executor.alive and not executor.frozen and self.machines.world.now >= executor.cut_until:
+            if executor.alive and self.machines.world.now >= max(executor.frozen_until, executor.cut_until):
                 executor.alive = False
                 for task in executor.tasks:
                     self.machines.world.after(DRIVER_MISSED_S, task.end)
@@ -141,10 +143,9 @@ class RemoteWorker(ConnectorWorker):
 
     def freeze(self, executor: Executor, seconds: float) -> None:
         """SIGSTOP to all of it, SIGCONT later."""
-        executor.frozen = True
+        executor.frozen_until = max(executor.frozen_until, self.machines.world.now + seconds)
         for task in executor.tasks:
             task.process.suspend(seconds)
-        self.machines.world.after(seconds, lambda: setattr(executor, "frozen", False))
 
     def cut(self, executor: Executor, seconds: float, *, brokers: bool) -> None:
         """Its network; or the way to the worker alone."""
@@ -170,8 +171,8 @@ class RemoteProcess(SourceProcess):
         # Each executor begins with the same ids, as in containers.
         self.pid = 10 + len(executor.tasks)
         executor.tasks.append(self)
-        if executor.frozen:
-            self.process.suspend(60.0)
+        if self.is_frozen:
+            self.process.suspend(executor.frozen_until - self.process.world.now)
 
     @property
     def clock(self) -> tuple[float, float, bool]:
@@ -182,10 +183,15 @@ class RemoteProcess(SourceProcess):
         """Whether Spark takes it for a task that runs: it hears of its end from its executor."""
         if not self.executor.known or self.stopped:
             return False
-        return self.process.alive or self.executor.frozen
+        return self.process.alive or self.is_frozen
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether its executor does nothing now."""
+        return self.process.world.now < self.executor.frozen_until
 
     def killed_by_its_executor(self) -> None:
-        if self.executor.alive and not self.executor.frozen:
+        if self.executor.alive and not self.is_frozen:
             self.end()
         elif self.executor.alive:
             self.process.world.after(1.0, self.killed_by_its_executor)
