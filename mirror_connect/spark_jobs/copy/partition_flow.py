@@ -50,7 +50,7 @@ from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_ti
 from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
-from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces, transform_ms
+from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, Rewriting, RewrittenPieces
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
 NOTHING_YET: Final = -1
@@ -63,8 +63,6 @@ LATENCY_BOUND_BYTES: Final = 512 << 10
 # much as some ten of them. Where the distance is the limit, requests take long anyway: there it is one of records (10 ms).
 MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
-# How long batches are transformed in one `take` before a thread takes over.
-TRANSFORMED_MS: Final = 1.0
 
 
 class FlowPlace(NamedTuple):
@@ -136,10 +134,7 @@ class PartitionFlow:
         self._on_others = on_others
         self._on_lost = on_lost
         self._on_placed = on_placed
-        self._steps = steps
-        # About the milliseconds that were spent on transforming in this `take`.
-        self._transformed = 0.0
-        self._in_thread = in_thread
+        self._rewriting = Rewriting(steps, in_thread, self._made)
         self._on_ready = on_ready
         # The next batch's offset on the target if nobody else writes there; None if not known.
         self._target_end: int | None = None
@@ -306,7 +301,7 @@ class PartitionFlow:
     def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
         self._append_time = append_time
-        self._transformed = 0.0
+        self._rewriting.turn()
         first = self._merged_plain(limit) or self._next()
         if first is None:
             return None
@@ -410,7 +405,12 @@ class PartitionFlow:
 
     def _merged_plain(self, limit: int) -> ProducerBatch | None:
         """A short cut for small batches without compression; None if it doesn't apply."""
-        if self._steps or self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
+        if (
+            self._rewriting.steps
+            or self._held
+            or self._pieces is not None
+            or (self._reader.ended and not self._open_next())
+        ):
             return None
         wanted, check_crcs = self.next_offset or 0, self._check_crcs
         if merges_plain(check_crcs=check_crcs):
@@ -541,7 +541,7 @@ class PartitionFlow:
 
     def _as_it_is(self) -> ProducerBatch | None:
         """A short cut for nearly all batches; None if it doesn't apply."""
-        if self._steps or self._aborted is not None:
+        if self._rewriting.steps or self._aborted is not None:
             return None
         batch = take(self._reader, self.next_offset or 0, check_crcs=self._check_crcs, append_time=self._append_time)
         if batch is not None:
@@ -560,12 +560,8 @@ class PartitionFlow:
         if aborted or view.is_control:
             self.measures.dropped(view.size)
             batch = None
-        elif self._steps or needs_rewrite(view, wanted, append_time=self._append_time):
-            # Batches of which nothing is left follow each other here. The event loop must go on in between.
-            self._transformed += transform_ms(view) if self._steps else 0
-            apart = self._transformed > TRANSFORMED_MS
-            self._transformed = 0 if apart else self._transformed
-            self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made, self._steps, apart=apart)
+        elif self._rewriting.steps or needs_rewrite(view, wanted, append_time=self._append_time):
+            self._pieces = self._rewriting.begin(view, wanted)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
             self.measures.reencoded(view.size)
             return self._next_piece()

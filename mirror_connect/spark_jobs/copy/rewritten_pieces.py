@@ -1,4 +1,4 @@
-"""A batch that is re-encoded, piece by piece: at once, or in a thread where that would stop the event loop for long.
+"""Batches that are re-encoded, piece by piece: at once, or in a thread where that would stop the event loop for long.
 
 A thread helps because decompressing, compressing and the loops over records mostly run without Python's lock
 (docs/decisions/0026).
@@ -24,6 +24,8 @@ InThread = Callable[[Callable[[], ProducerBatch | None]], "asyncio.Future[Produc
 _LONG: Final[Mapping[int, int]] = {NONE: 2 << 20, GZIP: 16 << 10, SNAPPY: 256 << 10, LZ4: 192 << 10, ZSTD: 80 << 10}
 
 
+# How long batches are transformed in one turn before a thread takes over.
+TRANSFORMED_MS: Final = 1.0
 # A millisecond of the loops over records, and of decompressing.
 _RECORDS: Final = 10_000
 _DECOMPRESSED: Final = 2 << 20
@@ -33,6 +35,32 @@ def transform_ms(view: BatchView) -> float:
     """About how many milliseconds it takes to transform and re-encode a batch, by what its headers say."""
     sent = view.size / _LONG.get(view.codec, _DECOMPRESSED)
     return max(sent, _bound(view) / _DECOMPRESSED) + max(0, view.count) / _RECORDS
+
+
+class Rewriting:
+    """How the batches of one partition are re-encoded. `steps`: transformations of their records.
+
+    `in_thread`, `on_made`: see RewrittenPieces.
+    """
+
+    def __init__(self, steps: Steps, in_thread: InThread | None, on_made: Callable[[RewrittenPieces], None]) -> None:
+        self.steps = steps
+        self._in_thread = in_thread
+        self._on_made = on_made
+        # About the milliseconds that were spent on transforming in this turn of the event loop.
+        self._spent = 0.0
+
+    def turn(self) -> None:
+        """The event loop has had its turn since the last batch."""
+        self._spent = 0.0
+
+    def begin(self, view: BatchView, from_offset: int) -> RewrittenPieces:
+        """The pieces of a batch. Batches of which nothing is left follow each other, and the loop must go on in between."""
+        self._spent += transform_ms(view) if self.steps else 0.0
+        apart = self._spent > TRANSFORMED_MS
+        if apart:
+            self._spent = 0.0
+        return RewrittenPieces(view, from_offset, self._in_thread, self._on_made, self.steps, apart=apart)
 
 
 def _bound(view: BatchView) -> int:
