@@ -18,7 +18,7 @@ from deploy.demo.proof import compare, read_whole
 from deploy.demo.run_directory import fill_in
 from deploy.demo.screen import Stopped
 from deploy.demo.stage import PATIENCE_S, Stage, Step
-from deploy.demo.worker import TREE_ENDS_S, WorkerProcess
+from deploy.demo.worker import TREE_ENDS_S
 from deploy.local import LocalCluster, free_port, start_all
 from deploy.local.spark_cluster import SparkCluster
 
@@ -126,17 +126,7 @@ def start_worker(stage: ClusterStage) -> None:
         "SECRET": stage.spark.properties["spark.authenticate.secret"],
     }
     fill_in(stage.directory, values, TEMPLATES)
-    worker = WorkerProcess(stage.directory / "connect.properties", stage.log, {})
-    stage.set_worker(worker, f"http://127.0.0.1:{port}")
-
-    def answers() -> bool:
-        worker.check_alive()
-        with contextlib.suppress(httpx.TransportError):
-            return stage.rest.get("/connectors").status_code == httpx.codes.OK
-        return False
-
-    stage.screen.wait("the worker is starting", answers, PATIENCE_S)
-    stage.screen.say(f"REST answers at {stage.url}")
+    stage.start_worker(port)
     spark = [
         line for line in (stage.directory / "connect.properties").read_text().splitlines() if "spark.master" in line
     ]

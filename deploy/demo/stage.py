@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 import httpx
@@ -85,10 +86,21 @@ class Stage:
         self.closing.callback(source.close)
         self.closing.callback(target.close)
 
-    def set_worker(self, worker: WorkerProcess, url: str) -> None:
-        """Starts the worker, which the demo stops."""
+    def start_worker(self, port: int, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Starts the worker, which the demo stops, and waits until its REST interface answers at this port."""
+        worker = WorkerProcess(self.directory / "connect.properties", self.log, dict(environment))
         self._worker = self.closing.enter_context(worker)
-        self._rest = self.closing.enter_context(httpx.Client(base_url=url, auth=(REST_USER, REST_PASSWORD), timeout=30))
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", auth=(REST_USER, REST_PASSWORD), timeout=30)
+        self._rest = self.closing.enter_context(client)
+
+        def answers() -> bool:
+            worker.check_alive()
+            with contextlib.suppress(httpx.TransportError):
+                return client.head("/").status_code == httpx.codes.OK
+            return False
+
+        self.screen.wait("the worker is starting", answers, PATIENCE_S)
+        self.screen.say(f"REST answers at {self.url}")
 
     def prove(self, text: str, true: bool) -> None:
         """Adds a claim. All are shown together at the end."""

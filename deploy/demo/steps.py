@@ -16,7 +16,6 @@ from deploy.demo.proof import compare, read_whole
 from deploy.demo.records import PARTITIONS, SILENT_S, SOURCE_TOPIC, TARGET_TOPIC, Arrivals, SourceLines
 from deploy.demo.run_directory import fill_in
 from deploy.demo.stage import PATIENCE_S, READER, REST_PASSWORD, REST_USER, Stage, Step, run_script
-from deploy.demo.worker import WorkerProcess
 from deploy.local import LocalCluster, free_port, start_all
 
 USERS_1: Final = {
@@ -63,17 +62,7 @@ def start_worker(stage: Stage) -> None:
         "KAFKA_OPTS": f"-Djava.security.auth.login.config={stage.directory}/restapi-jaas.conf",
         "CONNECT_ADVERTISED_HOST": "127.0.0.1",
     }
-    worker = WorkerProcess(stage.directory / "connect.properties", stage.log, environment)
-    stage.set_worker(worker, f"http://127.0.0.1:{port}")
-
-    def answers() -> bool:
-        worker.check_alive()
-        with contextlib.suppress(httpx.TransportError):
-            return stage.rest.head("/").status_code == httpx.codes.OK
-        return False
-
-    stage.screen.wait("the worker is starting", answers, PATIENCE_S)
-    stage.screen.say(f"REST answers at {stage.url}")
+    stage.start_worker(port, environment)
 
 
 def deploy_connectors(stage: Stage) -> None:
