@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.findings import UNPAIRED, over
+from benchmarks.plan import words_of
 from benchmarks.sides import MM2, OURS
 
 
@@ -100,11 +101,11 @@ def _idle(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
 def _exactly_once(figures: Mapping[str, Any]) -> Iterator[Row]:
     for ours, other in _both(figures["copying"], "profile", "setting"):
         name = "records_per_cpu_second"
-        what = f"{ours['label']}, exactly-once {ours['setting']}: records per CPU second"
+        what = f"{ours['label']}, {words_of(ours['setting'])}: records per CPU second"
         yield Row(what, ours[name], other[name], "", ",.0f", more=True)
     for ours, other in _both(figures["latency"], "rate", "setting"):
         for name in ("p50", "p99"):
-            what = f"{ours['rate']:,} records/s, exactly-once {ours['setting']}: {name} over consuming directly"
+            what = f"{ours['rate']:,} records/s, {words_of(ours['setting'])}: {name} over consuming directly"
             yield Row(what, ours[f"over_{name}"], other[f"over_{name}"], "ms", "+.1f")
 
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, Final
 
 from benchmarks.findings import STEADY, Aim, Table
-from benchmarks.plan import AIM_OF_PLAIN, OFF, POLL
+from benchmarks.plan import AIM_OF_PLAIN, OFF, words_of
 from benchmarks.sides import LABELS, OURS
 
 # Of a figure that counts: how long a setting copies at least in all rounds together.
@@ -16,9 +16,7 @@ LEAST_S: Final = 10.0
 
 def label(side: str, setting: str) -> str:
     """For the reader; the setting as results have it."""
-    boundary, _, interval = setting.partition("-")
-    told = {OFF: "without exactly-once", POLL: "boundary poll"}.get(boundary, f"every {interval} ms")
-    return f"{LABELS[side]}, {told}"
+    return f"{LABELS[side]}, {words_of(setting)}"
 
 
 def findings_of_copying(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
@@ -55,7 +53,7 @@ def _aims(each: Mapping[str, Any], plain: Mapping[str, Any]) -> Iterator[Aim]:
         ratio = _ratio(each, plain, name)
         fair = all(one["seconds"] >= LEAST_S and max(one[name]) <= STEADY * min(one[name]) for one in (each, plain))
         yield Aim(
-            f"{each['label']}, exactly once {label(OURS, each['setting']).partition(', ')[2]}: {what}",
+            f"{each['label']}, {words_of(each['setting'])}: {what}",
             f"{ratio:.0%} of without",
             f"≥ {AIM_OF_PLAIN:.0%}",
             ratio >= AIM_OF_PLAIN if fair else None,

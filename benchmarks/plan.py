@@ -31,6 +31,16 @@ OTHERS: Final = (
 # Settings of the case exactly-once; the third one is an interval of transactions.
 OFF: Final = "off"
 POLL: Final = "poll"
+
+
+def words_of(setting: str) -> str:
+    """A setting of the case exactly-once, as results have it, for the reader."""
+    boundary, _, interval = setting.partition("-")
+    return {OFF: "without exactly-once", POLL: "exactly once, boundary poll"}.get(
+        boundary, f"exactly once every {interval} ms"
+    )
+
+
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 

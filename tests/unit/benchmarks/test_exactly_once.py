@@ -77,7 +77,7 @@ def test_latency_is_told_with_who_reads_and_stands_beside_the_other_side() -> No
     told = {"setting": "poll", "isolation": "read_committed", "rate": 100, "sent": 10, "received": 10}
     both = [{"side": side, **told, **late, "rounds": [late], "cpu_percent": 3.0} for side in ("ours", "mm2")]
     table, aims = findings_of_latency({"latency": both})
-    assert table.rows[0][:2] == ("100 records/s: mirror-connect, boundary poll", "read_committed")
+    assert table.rows[0][:2] == ("100 records/s: mirror-connect, exactly once, boundary poll", "read_committed")
     assert aims == []
     assert [row.what.rpartition(": ")[2] for row in rows({"copying": [], "latency": both})] == [
         "p50 over consuming directly",
