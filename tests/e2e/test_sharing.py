@@ -5,6 +5,7 @@ No record is lost, no partition has two writers, and no config that was acknowle
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -35,8 +36,15 @@ def test_a_worker_is_ended_and_started_again(sharing: Sharing, capsys: pytest.Ca
     said = len(worker.log_text())
 
     def restarted(sharing: Sharing) -> Product:
+        began = time.monotonic()
         assert worker.stop() == 0
-        sharing.wait_shared([each for each in sharing.workers if each is not worker])
+        others = [each for each in sharing.workers if each is not worker]
+        sharing.wait_shared(others)
+        # It has said that all has ended. So nobody waits for what it might have left under way.
+        for other in others:
+            lost = other.call("GET", "/admin/workers")["lost"]
+            # A worker that was cut off before is told of for a minute.
+            assert not [each for each in lost if each["lost_ago_ms"] < (time.monotonic() - began) * 1000]
         worker.launch()
         return worker
 
