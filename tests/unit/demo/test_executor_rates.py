@@ -39,7 +39,9 @@ def test_what_tasks_write_to_the_target_is_the_rate_of_their_executor(server: so
     jvm = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {daemon!r}])"
     process = subprocess.Popen([sys.executable, "-c", jvm, BACKEND, *_OPTIONS.split()])
     # The kernel shows the new arguments of a process a moment after it has begun.
-    wait_for_state(lambda: Executor.of("worker", psutil.Process(process.pid)) is not None, "the executor shows what it is")
+    wait_for_state(
+        lambda: Executor.of("worker", psutil.Process(process.pid)) is not None, "the executor shows what it is"
+    )
     executor = Executor.of("worker", psutil.Process(process.pid))
     assert executor is not None
     try:
