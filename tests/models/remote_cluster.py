@@ -142,8 +142,10 @@ class RemoteWorker(ConnectorWorker):
         self.machines.world.after(NEW_EXECUTOR_S, lambda: self.new_executor(host))
 
     def freeze(self, executor: Executor, seconds: float) -> None:
-        """SIGSTOP to all of it, SIGCONT later."""
-        executor.frozen_until = max(executor.frozen_until, self.machines.world.now + seconds)
+        """SIGSTOP to all of it, SIGCONT later. What is frozen already wakes as the first one said."""
+        if self.machines.world.now < executor.frozen_until:
+            return
+        executor.frozen_until = self.machines.world.now + seconds
         for task in executor.tasks:
             task.process.suspend(seconds)
 

@@ -70,6 +70,11 @@ class RemoteWatch:
         elif now >= max(run.granted_until + CLOCK_MARGIN_S, run.heard) + SILENT_PATIENCE_S:
             self._give_up(run, self._since(run, "has not been heard"))
 
+    def finished_by_its_lease(self, run: TaskRun) -> None:
+        """A run that was to finish is over. Without its last words its executor may be frozen, and must not get others."""
+        if run.report is not None and self._clock() - run.heard >= SILENT_PATIENCE_S:
+            self._spark.give_up_executor(run.executor)
+
     def _look_for_a_hang(self, run: TaskRun, now: float) -> None:
         if now - run.heard > TASK_SILENT_S and not run.withdrawn:
             self._runs.is_gone(run, f"it has copied nothing for {TASK_SILENT_S:g} s", hangs=True)

@@ -92,6 +92,8 @@ class TaskWatch:
                     and now > run.finish_by
                     and self._runs.is_gone(run, "it did not finish in time")
                 ):
+                    if self._remote is not None:
+                        self._remote.finished_by_its_lease(run)
                     self._runs.end(run)
                 elif self._remote is not None and run.withdrawn:
                     self._runs.cancel(run)

@@ -153,6 +153,20 @@ async def test_an_executor_of_which_nothing_is_heard_is_given_up(cluster: World)
     assert await given_up(cluster) == []
 
 
+async def test_an_executor_that_says_no_last_words_is_given_up(cluster: World) -> None:
+    cluster.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    frozen, deaf = await cluster.running(A, executor="1"), await cluster.running(B, executor="2")
+    # Both are to end. Of one nothing is heard, the other reports and does not end.
+    cluster.supervisor.restart(A)
+    cluster.supervisor.restart(B)
+    for _ in range(int(GIVEN_UP_S) + 1):
+        later(cluster, 1)
+        await deaf.say("RUNNING")
+    assert cluster.run(A) is not frozen.run
+    assert cluster.run(B) is not deaf.run
+    assert await given_up(cluster) == ["1"]
+
+
 async def test_a_network_that_comes_back_in_time_restarts_nothing(cluster: World) -> None:
     cluster.supervisor.want({A: wanted("t-0")})
     process = await cluster.running(A, executor="1")
