@@ -59,7 +59,7 @@ from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cance
 
 COMMIT_S: Final = 0.5
 MEASURE_S: Final = 0.5
-# A task that is ordered to finish ends within two seconds: 1.5 for acknowledgements, the rest for the commit.
+# A task that is ordered to finish ends within two seconds: 1.5 at most for acknowledgements, the rest for the commit.
 SETTLE_S: Final = 1.5
 # For an epoch's end: longer than any request may take, so that only an unreachable target leaves batches unacknowledged.
 EPOCH_SETTLE_S: Final = 60.0
@@ -127,6 +127,8 @@ class SourceTask:
         # Held from reading the source offsets to their commit. Older ones must not overwrite newer ones, and none may be
         # written after the partition has gone to another task.
         self._committing = asyncio.Lock()
+        # When somebody began to wait for the end, on the loop's clock.
+        self._awaited_since = 0.0
         self._fetcher = Fetcher(
             self._source,
             spec.source,
@@ -235,6 +237,7 @@ class SourceTask:
         settling = asyncio.create_task(self._producer.settle(self._targets.values(), EPOCH_SETTLE_S))
         try:
             await self._while_nobody_waits(settling)
+            self._awaited_since = asyncio.get_running_loop().time()
             if not self._link.abandon_wanted:
                 await asyncio.wait({settling}, timeout=SETTLE_S)
         finally:
@@ -254,7 +257,10 @@ class SourceTask:
             patient.cancel()
             await asyncio.gather(patient, return_exceptions=True)
         if not self._link.abandon_wanted:
-            self._link.committed = await self._commit_now(LAST_RANGES_S, LAST_COMMIT_S)
+            # The commit has what acknowledgements did not need of their time: what it leaves out is copied again.
+            waited = asyncio.get_running_loop().time() - self._awaited_since
+            left = max(0.0, SETTLE_S - LAST_RANGES_S - waited)
+            self._link.committed = await self._commit_now(LAST_RANGES_S, LAST_COMMIT_S + left)
 
     async def _commit_transaction(self, transactions: SourceTransactions) -> None:
         """Ends the open transaction for the last time, as patiently as `_settle` and `_commit_last` are."""
