@@ -67,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Every `with` below ends what it started; SIGTERM is to do the same as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts: dict[str, Part] = {}
+
+    def kept_out(name: str) -> bool:
+        return bool(options.quick or options.side or name not in report.NAMES)
+
     try:
         for name, measure in _chosen(options, console):
             # Only before the first part: later it is our own work that is seen.
@@ -88,18 +92,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 how=report.how(name),
             )
             _show(console, {name: parts[name]})
+            if not kept_out(name):
+                # At once: the next case may take half an hour, and be stopped.
+                _write(load() | {name: parts[name]}, console)
     except KeyboardInterrupt:
-        print("Stopped; nothing is written.", file=sys.stderr)
+        print("Stopped. What was measured in full before is written.", file=sys.stderr)
         return INTERRUPTED
     except (LocalError, RuntimeError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         for note in getattr(error, "__notes__", ()):
             print(f"  {note}", file=sys.stderr)
         return 1
-    if options.quick or options.side or not parts.keys() <= report.NAMES:
+    if any(map(kept_out, parts)):
         console.say("Not a measurement in full: RESULTS.md stays as it was.")
-        return 0
-    _write(load() | parts, console)
     return 0
 
 

@@ -210,7 +210,7 @@ class Durations:
     # Of each partition.
     failover_records: int = 1_350
     # Of each kind, of each side.
-    takeovers: int = 5
+    takeovers: int = 3
     # With and without exactly-once: each setting copies for so long in all rounds together.
     transactions_warm_up: float = 15.0
     transactions_java: float = 32.0

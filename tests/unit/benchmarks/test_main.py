@@ -62,6 +62,18 @@ def test_a_second_part_is_measured_after_the_first_has_written_its_results(repos
     assert [part.dirty for part in measured(repository).values()] == [False]
 
 
+def test_what_is_measured_before_an_end_by_ctrl_c_is_written(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> list[dict[str, Any]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program.takeover, "measure", stopped)
+    assert program.main(["latency", "takeover"]) == 130
+    assert list(measured(repository)) == ["latency"]
+    assert "is written" in capsys.readouterr().err
+
+
 def test_a_dirty_tree_is_refused_and_nothing_is_written(
     repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
