@@ -396,7 +396,7 @@ class Membership:
         )
         self._state, self._heartbeats.moving = state, assignment.moving
         if self._own is not None:
-            self._own.assigned(share)
+            self._own.assigned(self._place)
         if leads and self._place.delayed_until is not None:
             self._join_soon(self._place.delayed_until)
 

@@ -45,9 +45,10 @@ class OwnClaims:
         claims = self._work.claims()
         may_run = NOTHING if self.leaving else Share(place.connectors, place.tasks)
         self._had = self._had & Share(claims.connectors, claims.tasks) | may_run
-        # Of what it holds nothing it may begin a task before the answer comes: somebody resumes or restarts it. By then the
-        # leader may have written another commit, and would take that for confirmed if nothing was said.
-        begins_by = {} if self.leaving else claims.begins_by
+        # Of what it holds nothing it may begin a task before the answer comes: somebody resumes or restarts it, or it is yet
+        # to be taken over. By then the leader may have written another commit, and would take that for confirmed if nothing
+        # was said.
+        begins_by = {} if self.leaving else {**_assigned_by(place), **claims.begins_by}
         return Said(self._had, {**begins_by, **claims.confirmed}, claims.readiness, self.leaving)
 
     def say(self, place: GroupAssignment) -> Said:
@@ -55,10 +56,12 @@ class OwnClaims:
         self.told = self.now(place)
         return self.told
 
-    def assigned(self, share: Share) -> None:
-        """This member has been assigned something. The group knows that it claims it."""
+    def assigned(self, place: GroupAssignment) -> None:
+        """This is assigned to this member now. The group knows that it claims it, and by what it will begin it."""
+        share = Share(place.connectors, place.tasks)
         self._had |= share
-        self.told = replace(self.told, claims=self.told.claims | share)
+        confirmed = {**_assigned_by(place), **self.told.confirmed}
+        self.told = replace(self.told, claims=self.told.claims | share, confirmed=confirmed)
 
     def void(self) -> None:
         """The group has lost this member."""
@@ -72,3 +75,8 @@ class OwnClaims:
         """Whether the group should hear of this member again."""
         now = self.now(place)
         return bool(self.told.claims - now.claims) or replace(now, claims=NOTHING) != replace(self.told, claims=NOTHING)
+
+
+def _assigned_by(place: GroupAssignment) -> dict[str, int]:
+    """By connector, up to where this worker has read the config topic at least when it begins what is assigned to it."""
+    return {task.connector: place.config_offset for task in place.tasks}

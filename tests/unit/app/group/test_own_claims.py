@@ -30,14 +30,14 @@ def tasks(*ids: TaskId) -> Share:
     return Share(tasks=frozenset(ids))
 
 
-def place(*ids: TaskId) -> GroupAssignment:
-    return GroupAssignment(1, tasks=frozenset(ids))
+def place(*ids: TaskId, offset: int = -1) -> GroupAssignment:
+    return GroupAssignment(1, tasks=frozenset(ids), config_offset=offset)
 
 
 def test_what_may_start_and_what_has_not_ended_is_claimed() -> None:
     work = Work(frozenset({X0}))
     own = OwnClaims(work)
-    own.assigned(tasks(X0))
+    own.assigned(place(X0))
     assert own.say(place(X1)).claims == tasks(X0, X1)
     work.runs = frozenset()
     assert own.has_ended_some(place(X1))
@@ -47,7 +47,7 @@ def test_what_may_start_and_what_has_not_ended_is_claimed() -> None:
 def test_what_it_ran_as_another_member_is_not_claimed() -> None:
     own = OwnClaims(Work(frozenset({X0})))
     assert own.say(NOWHERE).claims == NOTHING
-    own.assigned(tasks(X0))
+    own.assigned(place(X0))
     assert own.has_had_any
     own.void()
     assert not own.has_had_any
@@ -65,11 +65,28 @@ def test_it_tells_by_which_commit_it_would_begin_what_it_holds_nothing_of() -> N
     assert own.now(place(X0)).confirmed == {"x": 4}
 
 
+def test_it_tells_how_far_it_reads_before_it_begins_what_it_has_not_taken_over_yet() -> None:
+    """It joins again before it has read the config topic so far. It may begin the task before the answer comes."""
+    work = Work()
+    own = OwnClaims(work)
+    own.say(NOWHERE)
+    own.assigned(place(X0, offset=8))
+    assert not own.has_news(place(X0, offset=8))
+    assert own.say(place(X0, offset=8)).confirmed == {"x": 8}
+    # It has taken it over, and so knows a commit. Then it holds something.
+    work.begins_by = {"x": 7}
+    assert own.now(place(X0, offset=8)).confirmed == {"x": 7}
+    work.confirmed = {"x": -1}
+    assert own.now(place(X0, offset=8)).confirmed == {"x": -1}
+    own.leaving = True
+    assert own.now(place(X0, offset=8)).confirmed == {"x": -1}
+
+
 def test_more_to_run_is_no_news_but_anything_else_is() -> None:
     work = Work()
     own = OwnClaims(work)
     own.say(NOWHERE)
-    own.assigned(tasks(X0))
+    own.assigned(place(X0))
     work.runs = frozenset({X0})
     assert not own.has_news(place(X0))
     work.confirmed = {"x": 3}
@@ -84,7 +101,7 @@ def test_more_to_run_is_no_news_but_anything_else_is() -> None:
 def test_one_that_leaves_claims_only_what_has_not_ended() -> None:
     work = Work(frozenset({X0}))
     own = OwnClaims(work)
-    own.assigned(tasks(X0, X1))
+    own.assigned(place(X0, X1))
     own.leaving = True
     assert own.now(place(X0, X1)).claims == tasks(X0)
     work.runs = frozenset()
