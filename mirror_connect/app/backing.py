@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mirror_connect.app.config.exactly_once import Support
+from mirror_connect.app.herder.assignments import Assignments
 from mirror_connect.app.herder.interfaces import Membership
+from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import TopicLog
@@ -52,6 +54,9 @@ class Backing(Protocol):
 
     async def watch_topics(self, statuses: StatusStore) -> None:
         """Tells, without end, if such workers come later."""
+
+    async def stay_in_sync(self, configs: ConfigStore, assignments: Assignments) -> None:
+        """Leaves the place, without end, for as long as this worker can't read the configs by which others act."""
 
     async def join(self) -> None:
         """Returns when the worker has its place. Raises why it gets none."""

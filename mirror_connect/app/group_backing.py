@@ -8,14 +8,18 @@ from dataclasses import replace
 
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.config.worker_config import StorageTopic, WorkerConfig
+from mirror_connect.app.group.config_sync import ConfigSync
 from mirror_connect.app.group.lease import MARGIN_SECONDS
 from mirror_connect.app.group.membership import PROTOCOL, PROTOCOL_TYPE, Membership
 from mirror_connect.app.group.topic_guard import TopicGuard
+from mirror_connect.app.herder.assignments import Assignments
+from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import InTransaction, OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
 from mirror_connect.app.worker_connectors.target_choice import Target
+from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.rights import PRODUCING_USER
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
@@ -92,6 +96,17 @@ class GroupBacking:
     async def watch_topics(self, statuses: StatusStore) -> None:
         """See Backing."""
         await self._guard.watch(statuses, lambda: self.membership.is_leader)
+
+    async def stay_in_sync(self, configs: ConfigStore, assignments: Assignments) -> None:
+        """See Backing."""
+        await ConfigSync(
+            configs,
+            self.membership,
+            assignments,
+            timeout_s=self._config.sync_timeout_ms / 1000,
+            backoff_s=self._config.unsync_backoff_ms / 1000,
+            clock=boot_clock,
+        ).keep()
 
     async def join(self) -> None:
         """See Backing."""

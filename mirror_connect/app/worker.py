@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from mirror_connect.app.backing import Backing
 from mirror_connect.app.config.common_config import CommonConfig
@@ -80,7 +80,7 @@ class Worker:
         self._worker_id = worker_id
         self._spark = spark
         self._until = 0.0
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._backing = backing
         self._membership = backing.membership
         link = link or WorkersLink()
@@ -186,10 +186,16 @@ class Worker:
                 together.create_task(store.start())
         log.debug("Start: the internal topics are read")
         await self._backing.refuse_shared_topics(self._statuses)
-        self._watching = asyncio.create_task(self._backing.watch_topics(self._statuses), name="topic-watch")
+        self._watch(self._backing.watch_topics(self._statuses), "topic-watch")
         self.herder.start(cluster_id)
+        self._watch(self._backing.stay_in_sync(self.configs, self.herder.assignments), "config-sync")
         self._supervisor.start()
         await answers()
+
+    def _watch(self, endless: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(endless, name=name)
+        task.add_done_callback(_tell_of_bug)
+        self._watching.append(task)
 
     def _admin(self) -> ClusterAdmin:
         return ClusterAdmin(self._config.own_client(), "the worker's cluster", timeout=10.0, user=WORKER_USER)
@@ -216,8 +222,8 @@ class Worker:
 
     async def end_tasks(self) -> None:
         """Stops connectors and tasks. What is left of the tasks after that ends with Spark."""
-        if self._watching is not None:
-            self._watching.cancel()
+        for each in self._watching:
+            each.cancel()
         await within(self.herder.stop_connectors(), "stopping the connectors")
         await within(self._supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 0.5)
 
@@ -247,6 +253,11 @@ class Worker:
         stores = (self.configs, self._statuses, self._backing.offsets, self._backing.stores)
         closing = (*(store.stop() for store in stores), self._backing.close(left(self._until)))
         await within(asyncio.gather(*closing), "closing the topics")
+
+
+def _tell_of_bug(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s has ended by a bug", task.get_name(), exc_info=error)
 
 
 def _tell_of_patience(error: ClusterUnreachable) -> None:

@@ -122,10 +122,14 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
             "comes back in time gets its own again at once, where Connect lets it wait for the end",
         differs=never,
     ),
-    accepted(
-        "connect.protocol", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
-        note="of Connect's group protocol, which is not spoken here",
+    ours(
+        "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
+        note=
+            "10000 and 60000 by default, where Connect has 3000 and 300000. A worker leaves the group if it can't read for "
+            "so long what others have read of connect-configs, also where it was assigned nothing new",
+        differs=never,
     ),
+    accepted("connect.protocol", note="Connect's group protocol is not spoken here"),
     yes("inter.worker.key.ttl.ms", note="the leader looks at it every second, and after a takeover"),
     yes(
         "inter.worker.key.generation.algorithm", "inter.worker.key.size", "inter.worker.signature.algorithm",

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mirror_connect.app.group.config_sync import ConfigSync
 from mirror_connect.app.group.membership import Membership
 from mirror_connect.app.herder.interfaces import NO_GENERATION, OUTSIDE, Claims, GroupAssignment, WantedWork
 from mirror_connect.app.supervisor.readiness import Readiness
@@ -28,6 +29,8 @@ WRITE_S = 1.0
 # What was written before the lease ended arrives within its margin.
 IN_TIME_S = 1.5
 CALM_S = 90
+SYNC_TIMEOUT_S = 10.0
+UNSYNC_BACKOFF_S = 20.0
 
 Item = str | TaskId
 
@@ -85,6 +88,9 @@ class Member:
         self.readiness = Readiness.READY
         self.leaving = False
         self.shares = shares
+        # Until when it can't read the config topic, by the world's clock; and whether it has left the group for that.
+        self.blind_until = 0.0
+        self.lets_go = False
         self.membership = Membership(
             Steps(process, life.group),
             f"http://{process.name}",
@@ -98,6 +104,9 @@ class Member:
         )
         if shares:
             self.membership.share(self)
+        self.sync = ConfigSync(
+            self, self.membership, self, timeout_s=SYNC_TIMEOUT_S, backoff_s=UNSYNC_BACKOFF_S, clock=process.time
+        )
 
     # --- GroupWork --------------------------------------------------------------------------------------------------
 
@@ -115,11 +124,43 @@ class Member:
         self.readiness = readiness
         self.membership.rejoin()
 
+    # --- what keeps it in sync: ConfigTopic and Work of its ConfigSync ------------------------------------------------
+
+    @property
+    def is_blind(self) -> bool:
+        return self._life.world.now < self.blind_until
+
+    async def refresh(self, timeout: float) -> None:
+        newest = len(self._life.topic.records) - 1
+        await asyncio.sleep(timeout if self.is_blind else 0.02)
+        if self.is_blind:
+            raise ClusterUnreachable("the leader of its partition is away")
+        if newest > self.offset:
+            self.read(newest)
+
+    async def let_go(self, patience_s: float) -> bool:
+        self.lets_go = True
+        now = self.process.time()
+        for run in self.runs.values():
+            run.ends_at = run.ends_at or now + self.slow_s
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while self.runs:
+                    await asyncio.sleep(0.1)
+                    self.end_what_is_over()
+        return not self.runs
+
+    def take_again(self) -> None:
+        self.lets_go = False
+        self._run_what_is_assigned()
+
     # --- what a worker does -----------------------------------------------------------------------------------------
 
     async def work(self) -> None:
         with contextlib.suppress(ClusterUnreachable):
             await self.membership.join(1e9)
+        if self.shares:
+            self.process.start(self.sync.keep())
         while True:
             await asyncio.sleep(WRITE_S)
             self.end_what_is_over()
@@ -155,7 +196,7 @@ class Member:
 
     def _run_what_is_assigned(self) -> None:
         place = self.membership.assignment
-        if place is OUTSIDE or place.config_offset > self.offset or self.leaving or not self.shares:
+        if place is OUTSIDE or place.config_offset > self.offset or self.leaving or self.lets_go or not self.shares:
             return
         wanted = self._life.topic.wanted(self.offset)
         assigned: set[Item] = {*place.connectors, *place.tasks}
@@ -240,10 +281,22 @@ class GroupLife:
 
     def _reader(self, member: Member, offset: int) -> Callable[[], None]:
         def read() -> None:
-            if member.process.alive:
+            if member.process.alive and not member.is_blind:
                 member.process.call_soon(member.read, offset)
 
         return read
+
+    def blind(self, member: Member, seconds: float) -> None:
+        """It reaches the group, and not the config topic."""
+        member.blind_until = self.world.now + seconds
+        # Then it may be out of the group, for a while.
+        self.quiet_at = max(self.quiet_at, member.blind_until + 3 * SYNC_TIMEOUT_S + UNSYNC_BACKOFF_S)
+
+        def see() -> None:
+            if member.process.alive and not member.is_blind:
+                member.process.call_soon(member.read, len(self.topic.records) - 1)
+
+        self.world.after(seconds + 0.1, see)
 
     def pass_time(self, seconds: float) -> None:
         until = self.world.now + seconds

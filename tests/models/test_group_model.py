@@ -36,6 +36,7 @@ KINDS = (
     "wish",
     "slow",
     "spark",
+    "blind",
 )
 LEADER = 5
 SOME = st.sampled_from((LEADER, LEADER, 0, 1, 2, 3))
@@ -115,6 +116,8 @@ def happen(life: GroupLife, each: Incident) -> None:
             life.wish("abc"[each.whom % 3], each.number)
         case "slow" if member is not None:
             member.slow_s = each.seconds
+        case "blind" if member is not None:
+            life.blind(member, each.seconds)
         case "spark" if member is not None:
             member.process.call_soon(member.spark, tuple(Readiness)[each.number % len(Readiness)])
 
@@ -249,6 +252,50 @@ def test_after_a_kill_the_others_run_it_within_the_session_and_two_seconds() -> 
         while not lost <= {item for each in life.members for item in each.runs}:
             life.pass_time(0.1)
         assert life.world.now - begun < 12.0
+    finally:
+        life.close()
+
+
+@pytest.mark.parametrize("whom", ["the leader", "another one"])
+def test_what_a_member_runs_that_cannot_read_the_config_topic_goes_on_elsewhere_in_half_a_minute(whom: str) -> None:
+    life = three()
+    try:
+        life.come_to_rest()
+        blind = next(each for each in life.members if each.membership.is_leader == (whom == "the leader"))
+        others = [each for each in life.members if each is not blind]
+        life.blind(blind, 400.0)
+        # Nothing moves for that, so only the group can tell that there is something to read.
+        life.topic.records.append(("a", 3))
+        for each in others:
+            each.process.call_soon(each.read, len(life.topic.records) - 1)
+        begun = life.world.now
+        items = {*blind.runs, *(item for each in others for item in each.runs)}
+        while blind.runs or {item for each in others for item in each.runs} != items:
+            life.pass_time(0.5)
+            assert life.world.now - begun < 45.0
+        # It stays out for as long as it can't read.
+        life.pass_time(200.0)
+        assert (blind.membership.runs_for(), blind.runs, {item for each in others for item in each.runs}) == (
+            0,
+            {},
+            items,
+        )
+        life.come_to_rest()
+        assert blind.runs
+    finally:
+        life.close()
+
+
+def test_nobody_leaves_where_nobody_can_read_the_config_topic() -> None:
+    life = three()
+    try:
+        life.come_to_rest()
+        ran = [set(each.runs) for each in life.members]
+        for each in life.members:
+            life.blind(each, 200.0)
+        life.pass_time(190.0)
+        assert [set(each.runs) for each in life.members] == ran
+        assert [outside(each) for each in life.members] == [0, 0, 0]
     finally:
         life.close()
 

@@ -56,6 +56,8 @@ class WorkerConfig(CommonConfig):
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
     inter_worker: InterWorker
+    sync_timeout_ms: int
+    unsync_backoff_ms: int
     rebalance_delay_ms: int = 0
     exactly_once: Support = Support.DISABLED
 
@@ -123,6 +125,8 @@ def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> Worke
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
+        sync_timeout_ms=settings.integer("worker.sync.timeout.ms"),
+        unsync_backoff_ms=settings.integer("worker.unsync.backoff.ms"),
         rebalance_delay_ms=settings.integer("scheduled.rebalance.max.delay.ms"),
         exactly_once=Support(settings.text(SUPPORT).lower()),
         inter_worker=InterWorker.of(settings),

@@ -45,6 +45,8 @@ class LeaderDecisions:
         self._clock = clock
         self._behind_since: float | None = None
         self._told_addresses: set[str] = set()
+        # The newest record of the config topic that any member had read when the group last joined.
+        self.newest_read = NO_OFFSET
 
     async def assignments(self, joined: JoinGroupResponse, known: GroupState) -> dict[str, bytes]:
         """The assignment of each member. `known`: what this worker last heard of the group."""
@@ -53,7 +55,8 @@ class LeaderDecisions:
         self._note_shared_addresses(members)
         group = Joined(joined.generation, joined.member_id, members)
         before = last_state(known, group)
-        wanted = await self._read_up(max(before.offset, *(each.offset for each in members.values())))
+        self.newest_read = max(before.offset, *(each.offset for each in members.values()))
+        wanted = await self._read_up(self.newest_read)
 
         def decided() -> dict[str, bytes]:
             at = self._clock()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
@@ -23,6 +24,7 @@ from mirror_connect.app.group.heartbeats import Heartbeats
 from mirror_connect.app.group.leader_decisions import LeaderDecisions
 from mirror_connect.app.group.lease import GroupLease
 from mirror_connect.app.group.messages import (
+    NO_OFFSET,
     VERSION,
     Assignment,
     GroupState,
@@ -32,7 +34,7 @@ from mirror_connect.app.group.messages import (
     metadata_to_bytes,
 )
 from mirror_connect.app.group.own_claims import OwnClaims
-from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupWork, Silence, SteppedOut
 from mirror_connect.app.metrics.rebalances import RebalanceFigures, Rebalances
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import GroupRefusedError, NotAuthorized
@@ -134,6 +136,8 @@ class Membership:
         self._woken = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._refusal: GroupRefusedError | NotAuthorized | None = None
+        self._asks = False
+        self._out: SteppedOut | None = None
 
     @classmethod
     def of(
@@ -201,7 +205,7 @@ class Membership:
     @property
     def silence(self) -> Silence | None:
         """Since when and why the coordinator does not answer; None while the group assignment is certain, and before it."""
-        return self._lease.silence(str(self._refusal or ""))
+        return self._out or self._lease.silence(str(self._refusal or ""))
 
     def lease_remaining(self) -> float:
         """Seconds for which the group assignment is certain, whatever it is; 0 if it is not certain."""
@@ -232,6 +236,18 @@ class Membership:
         """See interfaces.Membership."""
         return self._rebalances.figures()
 
+    @property
+    def read_elsewhere(self) -> int:
+        """The newest record of the config topic that any member has read, as far as this one has heard."""
+        told = self._decisions.newest_read if self._decisions is not None and self._place.leader else NO_OFFSET
+        return max(self._place.config_offset, told)
+
+    def ask(self) -> None:
+        """Joins again without any news, to hear how far the others have read the config topic."""
+        if len(self._place.workers) > 1:
+            self._asks = True
+            self.rejoin()
+
     def rejoin(self) -> None:
         """See interfaces.Membership."""
         # A member that is alone has its answer in milliseconds, and a new connector waits for it.
@@ -254,6 +270,23 @@ class Membership:
         left requests behind, for which they would have to wait. `silently`: without a word. Others take over when this
         member's session is over, and with it each lease of its tasks.
         """
+        await self._depart(farewell_s, silently=silently)
+        await self._steps.close()
+
+    async def step_out(self, why: str, *, silently: bool) -> None:
+        """Leaves the group until `come_back`, in the same way. `why`: for people, behind "since when"."""
+        self._out = SteppedOut(time.time(), why)
+        await self._depart(_FAREWELL_SECONDS, silently=silently)
+
+    def come_back(self) -> None:
+        """Joins the group again, in the background."""
+        self._out = None
+        self._said_farewell.clear()
+        if self._own is not None:
+            self._own.leaving = False
+        self._keeper = asyncio.create_task(self._keep(rejoin=True), name="group-membership")
+
+    async def _depart(self, farewell_s: float, *, silently: bool) -> None:
         if farewell_s > 0 and not silently:
             await self._say_farewell(farewell_s)
         keeper, self._keeper = self._keeper, None
@@ -267,7 +300,6 @@ class Membership:
                 async with asyncio.timeout(_LEAVE_SECONDS):
                     await self._steps.leave(self._member_id)
         self._member_id = ""
-        await self._steps.close()
 
     async def _say_farewell(self, seconds: float) -> None:
         """Joins once more, without any claim: LeaveGroup alone says nothing of what has ended."""
@@ -286,8 +318,7 @@ class Membership:
                     # LeaveGroup ends the generation. Whoever has not asked for its assignment by then does not hear of it.
                     await asyncio.sleep(_SYNCED_SECONDS)
 
-    async def _keep(self) -> None:
-        rejoin = False
+    async def _keep(self, *, rejoin: bool = False) -> None:
         while True:
             try:
                 if rejoin:
@@ -436,7 +467,8 @@ class Membership:
         if self._clock() < self._join_at:
             return False
         self._join_at = float("inf")
-        return self._own is not None and (self._place.leader or self._own.has_news(self._place))
+        asks, self._asks = self._asks, False
+        return self._own is not None and (asks or self._place.leader or self._own.has_news(self._place))
 
     def _lead_no_more(self) -> None:
         if self._work is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Final
 
@@ -25,6 +26,7 @@ from mirror_connect.connectors.wording import counted
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+_POLL_S: Final = 0.05
 
 
 class Assignments:
@@ -52,6 +54,7 @@ class Assignments:
         self._applied: GroupAssignment | None = None
         self._told: tuple[int, int] | None = None
         self._following: asyncio.Task[None] | None = None
+        self._lets_go = False
 
     def wanted(self) -> WantedWork:
         """See GroupWork."""
@@ -76,6 +79,26 @@ class Assignments:
             self._applied = None
             self._reconciler.retire()
         self._due.set()
+
+    async def let_go(self, patience_s: float) -> bool:
+        """Ends all that runs here, and begins nothing until `take_again`. Whether all has ended in time."""
+        self._lets_go, self._applied = True, None
+        self._reconciler.revoke((), ())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while self._has_any:
+                    await asyncio.sleep(_POLL_S)
+        return not self._has_any
+
+    def take_again(self) -> None:
+        """What is assigned is run again."""
+        self._lets_go = False
+        self._due.set()
+
+    @property
+    def _has_any(self) -> bool:
+        claims = self.claims()
+        return bool(claims.connectors or claims.tasks)
 
     async def end(self) -> None:
         """Runs nothing new from now on."""
@@ -104,13 +127,13 @@ class Assignments:
 
     async def _match(self) -> None:
         assignment = self._membership.assignment
-        if assignment == self._applied or self._membership.runs_for() <= 0:
+        if self._lets_go or assignment == self._applied or self._membership.runs_for() <= 0:
             return
         # At once: another worker waits for it.
         self._reconciler.revoke(assignment.connectors, assignment.tasks)
         if self._configs.snapshot().offset < assignment.config_offset:
             await self._configs.refresh()
-        if self._membership.assignment != assignment or self._membership.runs_for() <= 0:
+        if self._lets_go or self._membership.assignment != assignment or self._membership.runs_for() <= 0:
             self._due.set()
             return
         self._applied = assignment

@@ -124,7 +124,7 @@ class Herder:
             track_topics=tracking.enabled,
             metrics=metrics,
         )
-        self._assignments = Assignments(
+        self.assignments: Final = Assignments(
             membership,
             configs,
             self._reconciler,
@@ -133,7 +133,7 @@ class Herder:
             worker_id=worker_id,
             alone=standalone,
         )
-        membership.share(self._assignments)
+        membership.share(self.assignments)
         supervisor.share(membership.rejoin, lambda: membership.steady)
         self.leadership: Final = Leadership(membership, configs, statuses, self._leader, self._turn, alone=standalone)
         self._cluster_id: str | None = None
@@ -226,7 +226,7 @@ class Herder:
         self._book.start()
         self._leader.start()
         self._reconciler.start()
-        self._assignments.start()
+        self.assignments.start()
         self.log_levels.start()
         self.leadership.start()
         self.links.others.start()
@@ -235,7 +235,7 @@ class Herder:
 
     def membership_changed(self, _: object = None) -> None:
         """Call this whenever the worker's group assignment changes."""
-        self._assignments.changed()
+        self.assignments.changed()
         if self.fencing is not None:
             self.fencing.group_changed(self._membership.assignment)
         self.leadership.changed()
@@ -253,7 +253,7 @@ class Herder:
             await self.fencing.stop()
         self._key_rotation.stop()
         await self.leadership.end()
-        await self._assignments.end()
+        await self.assignments.end()
         await self._reconciler.stop_connectors()
 
     async def stop(self, patience_s: float = 2.0) -> None:

@@ -30,6 +30,14 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
+class SteppedOut(Silence):
+    """This worker has left its group and comes back later. `since`: when."""
+
+    def __str__(self) -> str:
+        return f"This worker has been out of its group since {utc(self.since)}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupMember:
     """A member of the group, with what the leader has assigned to it and what it has not surely ended yet.
 

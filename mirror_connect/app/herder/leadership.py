@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from mirror_connect.app.errors import ConnectError, NotLeader, NotReady, ShuttingDown
-from mirror_connect.app.herder.interfaces import Membership
+from mirror_connect.app.herder.interfaces import Membership, SteppedOut
 from mirror_connect.app.herder.leader import Leader
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
@@ -160,6 +160,11 @@ class Leadership:
         why = None if silence is None else f"{silence}. Repeat the request when the cluster answers again"
         return NotLeader(None if self._membership.is_leader else self._membership.leader_url, why)
 
+    @property
+    def _has_stepped_out(self) -> bool:
+        """Whether this worker has left its group by itself, as a line of the log has said."""
+        return isinstance(self._membership.silence, SteppedOut)
+
     def _note_completion(self) -> None:
         self._complete = self._complete or self.term is not None or self.leader is not None
 
@@ -212,12 +217,13 @@ class Leadership:
         elif not leads and self._leader.leading and not self._ending:
             leader = self._membership.leader_url
             why = f"{leader} leads" if leader else "its cluster did not answer in time, so another worker may lead"
-            log.warning("This worker no longer leads the group: %s", why)
+            if not self._has_stepped_out:
+                log.warning("This worker no longer leads the group: %s", why)
             self._configs.relinquish()
             self._leader.end()
         elsewhere = None if self._membership.is_leader else self._membership.leader_url
         if elsewhere is not None and elsewhere != self._led_by:
             log.info("This worker is in its group; the leader is %s", elsewhere)
-        elif elsewhere is None and self._led_by is not None and not self._ending:
+        elif elsewhere is None and self._led_by is not None and not self._ending and not self._has_stepped_out:
             log.warning("Lost group membership; rejoining. The last known leader is %s", self._led_by)
         self._led_by = elsewhere

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mirror_connect.app.config.exactly_once import Support
+from mirror_connect.app.herder.assignments import Assignments
 from mirror_connect.app.herder.interfaces import GroupAssignment, GroupWork, Silence, sole_assignment
 from mirror_connect.app.standalone.file_log import OffsetFileLog
 from mirror_connect.app.standalone.memory_log import MemoryLog
+from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.worker_connectors.offset_stores import OpenStore, Reported
@@ -134,6 +136,9 @@ class FileBacking:
 
     async def watch_topics(self, statuses: StatusStore) -> None:
         """See Backing."""
+
+    async def stay_in_sync(self, configs: ConfigStore, assignments: Assignments) -> None:
+        """See Backing. There is nobody else."""
 
     async def join(self) -> None:
         """See Backing. The lock on the file was taken before."""

@@ -16,7 +16,7 @@ from mirror_connect.app.config.inter_worker import InterWorker
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import Entry, RestartRequest, SessionKey
 from mirror_connect.app.storage.config_view import Change, ConfigSnapshot, ConfigView, Skipped
-from mirror_connect.app.storage.topic_log import TopicLog, skipped_line
+from mirror_connect.app.storage.topic_log import READ_TIMEOUT, TopicLog, skipped_line
 from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 
 log = logging.getLogger(__name__)
@@ -57,9 +57,19 @@ class ConfigStore:
         """The state as read so far; immutable."""
         return self._view.snapshot()
 
-    async def refresh(self) -> ConfigSnapshot:
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self._log.name
+
+    @property
+    def offset(self) -> int:
+        """Of the last record that was read; -1 before the first."""
+        return self._view.snapshot().offset
+
+    async def refresh(self, timeout: float = READ_TIMEOUT) -> ConfigSnapshot:
         """The state after reading to the topic's present end, for example for a new leader."""
-        await self._log.read_to_end()
+        await self._log.read_to_end(timeout)
         return self.snapshot()
 
     async def claim(self) -> ConfigSnapshot:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_connect.app.group.assignor import NOTHING, Share
-from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, SteppedOut
 from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.group_membership import (
@@ -207,3 +207,59 @@ async def test_a_leader_that_leaves_gives_the_others_time_to_ask_for_what_it_has
         assert group.left == []
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
+
+
+@pytest.mark.parametrize("leader", ["me", OTHER])
+async def test_a_member_that_steps_out_says_why_and_joins_as_a_new_one_when_it_comes_back(leader: str) -> None:
+    async with sharing(leader) as (membership, group, work, _):
+        await membership.step_out("it is blind", silently=False)
+        assert (group.told[-1].leaving, len(group.left)) == (True, 1)
+        assert (membership.assignment, membership.runs_for(), membership.leads_for()) == (OUTSIDE, 0.0, 0.0)
+        assert isinstance(membership.silence, SteppedOut)
+        assert "it is blind" in str(membership.silence)
+        # Nothing brings it back before it wants to.
+        joins, beats = len(group.joins), len(group.beaten)
+        membership.rejoin()
+        await asyncio.sleep(0.05)
+        assert (len(group.joins), len(group.beaten)) == (joins, beats)
+        work.runs = frozenset()
+        membership.come_back()
+        await until(lambda: membership.runs_for() > 0)
+        assert (group.joins[joins], group.told[joins].leaving, membership.silence) == ("", False, None)
+
+
+async def test_a_member_that_steps_out_silently_sends_nothing() -> None:
+    async with sharing(OTHER) as (membership, group, *_):
+        joins = len(group.joins)
+        await membership.step_out("it is blind", silently=True)
+        beats = len(group.beaten)
+        await asyncio.sleep(0.05)
+        assert (group.left, len(group.joins), len(group.beaten)) == ([], joins, beats)
+        assert membership.runs_for() == 0.0
+
+
+async def test_a_member_asks_what_others_have_read_and_joins_again_for_it() -> None:
+    async with sharing(OTHER) as (membership, group, _, clock):
+        assert membership.read_elsewhere == 5
+        # Without news it does not join.
+        membership.rejoin()
+        clock.now += 1.0
+        await asyncio.sleep(0.1)
+        assert len(group.joins) == 1
+        membership.ask()
+        clock.now += 1.0
+        await until(lambda: membership.generation == 2)
+        assert len(group.joins) == 2
+
+
+async def test_a_leader_hears_from_the_others_what_it_has_not_read() -> None:
+    async with sharing() as (membership, group, work, clock):
+        group.other = replace(group.other, offset=7)
+        membership.ask()
+        clock.now += 1.0
+        await until(lambda: membership.read_elsewhere == 7)
+        # It decides on nothing new before it has read that.
+        assert work.offset == 5
+        clock.now += 3.0
+        await until(lambda: membership.generation == 2)
+        assert membership.assignment.config_offset == 5

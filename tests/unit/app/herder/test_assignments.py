@@ -157,3 +157,21 @@ async def test_partitions_are_not_read_again_whatever_changes(group: SharingWork
     owners = group.leader.configs.snapshot().owners["a"]
     assert first.partitions is owners.given[0]
     assert second.partitions == owners.given[1]
+
+
+async def test_a_worker_that_lets_go_ends_all_and_begins_nothing_until_it_may(group: SharingWorkers) -> None:
+    await created(group)
+    other = group.workers[1]
+    events = other.supervisor.hold_ends()
+    assert not await other.herder.assignments.let_go(0.05)
+    assert (other.supervisor.wanted, other.connectors.running) == ({}, {})
+    events.task_ended(A1)
+    assert await other.herder.assignments.let_go(60.0)
+    await group.told(A1, "UNASSIGNED", "w1:1")
+    # The group assigns something, because it does not know yet.
+    group.assign(([], [A0]), (["a"], [A1]))
+    await asyncio.sleep(0.05)
+    assert (other.supervisor.wanted, other.connectors.running) == ({}, {})
+    other.herder.assignments.take_again()
+    await group.told(A1, "RUNNING", "w1:1")
+    await group.told("a", "RUNNING", "w1:1")

@@ -11,6 +11,7 @@ from mirror_connect.app.errors import (
     NotLeader,
 )
 from mirror_connect.app.herder import leadership
+from mirror_connect.app.herder.interfaces import SteppedOut
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
 from tests.fakes.running_connector import (
     SILENCE,
@@ -131,3 +132,21 @@ async def test_a_standby_that_loses_its_place_says_so_and_when_it_has_one_again(
         await eventually(lambda: len(caplog.messages) == 3, 60)
     assert caplog.messages[1] == "Lost group membership; rejoining. The last known leader is http://other"
     assert caplog.messages[0] == caplog.messages[2] == "This worker is in its group; the leader is http://other"
+
+
+async def test_a_worker_that_has_left_its_group_by_itself_says_so_only_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    membership = FakeMembership(is_leader=False, leader_url="http://other")
+    async with FakeWorker(membership=membership).running() as worker:
+        await eventually(lambda: len(caplog.messages) == 1, 60)
+        moved: list[bool] = []
+        worker.herder.leadership.add_listener(lambda: moved.append(True))
+        membership.leader_url, membership.silence = None, SteppedOut(1_700_000_000, "it is blind")
+        worker.herder.membership_changed()
+        await eventually(lambda: bool(moved), 60)
+        assert (await worker.herder.health()).status == "unhealthy"
+        assert "it is blind" in (await worker.herder.health()).message
+        membership.leader_url, membership.silence = "http://other", None
+        worker.herder.membership_changed()
+        await eventually(lambda: len(caplog.messages) == 2, 60)
+    assert caplog.messages == ["This worker is in its group; the leader is http://other"] * 2
