@@ -179,6 +179,8 @@ class FakeSupervisor:
 
     def __init__(self) -> None:
         self.wanted: dict[TaskId, WantedTask] = {}
+        # How far the config topic was read by then.
+        self.read = float("inf")
         self.failing: dict[TaskId, str] = {}
         self.silent: set[TaskId] = set()
         self.restarted: list[TaskId] = []
@@ -209,7 +211,13 @@ class FakeSupervisor:
     def holds_elsewhere(self, connector: str) -> str:
         return self.elsewhere.get(connector, "")
 
-    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners] | None = None) -> None:
+    def want(
+        self,
+        tasks: Mapping[TaskId, WantedTask],
+        owners: Mapping[str, PartitionOwners] | None = None,
+        read: float = float("inf"),
+    ) -> None:
+        self.read = read
         before, self.wanted = self.wanted, dict(tasks)
         for task in before.keys() - self.wanted.keys():
             self._soon(self._ended, task)

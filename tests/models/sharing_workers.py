@@ -128,7 +128,9 @@ class SharingWorker(ConnectorWorker):
             TaskId(CONNECTOR, number): WantedTask({name: value or "" for name, value in config.items()})
             for number, config in enumerate(snapshot.tasks(CONNECTOR))
         }
-        self.supervisor.want({task: wanted[task] for task in self._assigned & wanted.keys()}, snapshot.owners)
+        self.supervisor.want(
+            {task: wanted[task] for task in self._assigned & wanted.keys()}, snapshot.owners, snapshot.offset
+        )
 
     async def work(self) -> None:
         following = asyncio.create_task(self._follow()), asyncio.create_task(self._run_what_is_assigned())

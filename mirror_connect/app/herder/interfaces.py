@@ -228,8 +228,16 @@ class Supervisor(Protocol):
     def listen(self, events: TaskEvents) -> None:
         """Sets the receiver of task events."""
 
-    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners] | None = None) -> None:
-        """Makes these the tasks that run. `owners`: of the same snapshot of the config topic; None: as before."""
+    def want(
+        self,
+        tasks: Mapping[TaskId, WantedTask],
+        owners: Mapping[str, PartitionOwners] | None = None,
+        read: float = float("inf"),
+    ) -> None:
+        """Makes these the tasks that run. `owners` and `read`, its offset: of the same snapshot of the config topic.
+
+        Without them they are as before.
+        """
 
     def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None:
         """Other workers may run tasks of the same connectors. Call it before any task is wanted.

@@ -130,8 +130,8 @@ class Reconciler:
                 # Only this connector fails: the others run.
                 log.exception("Connector %s can't be taken over", ConnectorName(name))
                 self.connector_failed(name, f"{type(error).__name__}: {error}")
-        if new_connectors or new_tasks:
-            self._want_all()
+        # Even if nothing is new: what others have confirmed counts when this worker has read so far.
+        self._want_all()
 
     def retire(self) -> None:
         """Ends everything at once, because other workers may run it by now. Nothing here writes any more, nor statuses."""
@@ -352,7 +352,7 @@ class Reconciler:
                 # It had failed, and was paused and resumed since: the supervisor tries it again.
                 self._book.put(task, State.UNASSIGNED, STARTING)
                 self._live.add(task)
-        self._supervisor.want(wanted, snapshot.owners)
+        self._supervisor.want(wanted, snapshot.owners, snapshot.offset)
         gone = (before.keys() - wanted.keys()) | {task for task in self._assigned_tasks if not self._exists(task)}
         for task in sorted(gone - self._live):
             self._settle(task)

@@ -20,9 +20,12 @@ from mirror_connect.app.supervisor.task_run import Partitions, TaskRun
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.wording import counted
 
+_ANEW: Final = "the workers of the group are being assigned their tasks anew"
+
 
 class HandOver:
-    """See the module. `owners`: by connector, as of the same record of the config topic as the wanted tasks.
+    """See the module. `owners`: by connector, as of the same record of the config topic as the wanted tasks. `read`: its
+    offset.
 
     `steady`: whether this worker has the group's newest assignment, and has not asked for another one. If not, others may
     have begun what it does not know of: then it counts only what they begin by, the commits up to the last known one.
@@ -34,6 +37,7 @@ class HandOver:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.others: Final = OtherWorkers(clock)
         self.owners: Mapping[str, PartitionOwners] = {}
+        self.read = float("inf")
         self.changed: Callable[[], None] = lambda: None
         self.steady: Callable[[], bool] = lambda: True
         self.confirmed: Mapping[str, int] = {}
@@ -56,13 +60,13 @@ class HandOver:
         owners = self.owners.get(task.connector)
         if owners is None or not partitions:
             return frozenset(), None
-        confirmed = self.others.confirmed(task.connector)
+        confirmed = self.others.confirmed(task.connector, self.read)
         if not self.steady():
             confirmed = min(confirmed, self._offset)
         held, newest = owners.taken_after(task.task, partitions, confirmed)
         if newest < 0:
             return held, None
-        why = self.others.why(task.connector, newest) or "the workers of the group are being assigned their tasks anew"
+        why = self.others.why(task.connector, newest, self.read) or _ANEW
         return held, f"Waits for {counted(len(held), 'partition')}: {why}"
 
     def elsewhere(self, connector: str) -> str:
@@ -71,8 +75,8 @@ class HandOver:
         if owners is None:
             return ""
         if not self.steady() and owners.commit > self._offset:
-            return "the workers of the group are being assigned their tasks anew"
-        return self.others.why(connector, owners.commit)
+            return _ANEW
+        return self.others.why(connector, owners.commit, self.read)
 
     def look(self, runs: Collection[TaskRun], landing: Landing, wanted: Collection[TaskId]) -> None:
         """Finds out what is held and confirmed now."""

@@ -60,20 +60,28 @@ class OtherWorkers:
         """Whether this worker is not the only member of its group."""
         return any(each.worker.lost_s is None for each in self._known)
 
-    def confirmed(self, connector: str) -> float:
-        """The newest commit that all of them have confirmed, infinite if none of them holds anything of the connector."""
-        return min((each.worker.confirmed[connector] for each in self._holders(connector)), default=float("inf"))
+    def confirmed(self, connector: str, read: float = float("inf")) -> float:
+        """The newest commit that all of them have confirmed, infinite if none of them holds anything of the connector.
 
-    def why(self, connector: str, since: int) -> str:
+        `read`: how far this worker has read the config topic. Whoever has confirmed more may hold what a commit has given it
+        that this worker does not know yet. So until then it has confirmed nothing.
+        """
+        told = (each.worker.confirmed[connector] for each in self._holders(connector))
+        return min((each if each <= read else -1 for each in told), default=float("inf"))
+
+    def why(self, connector: str, since: float, read: float = float("inf")) -> str:
         """Whom a partition waits for that others had before this commit."""
-        alive: list[_Known] = []
-        lost: list[_Known] = []
+        alive: list[str] = []
+        lost: list[str] = []
         for each in self._holders(connector):
-            if each.worker.confirmed[connector] < since:
-                (alive if each.worker.lost_s is None else lost).append(each)
-        return "; ".join(
-            (*(f"worker {each.worker.worker_id} has not given them up yet" for each in alive), *map(_was_lost, lost))
-        )
+            if each.worker.confirmed[connector] > read:
+                alive.append(f"this worker has not read the config topic as far as worker {each.worker.worker_id} yet")
+            elif each.worker.confirmed[connector] < since:
+                if each.worker.lost_s is None:
+                    alive.append(f"worker {each.worker.worker_id} has not given them up yet")
+                else:
+                    lost.append(_was_lost(each))
+        return "; ".join((*alive, *lost))
 
     def lost(self, connector: str) -> str:
         """The lost workers whose requests may still land; empty if there are none."""

@@ -85,19 +85,27 @@ class Supervisor:
     async def stop(self, patience_s: float) -> None:
         """Lets every task commit and return. What is left after that ends with Spark."""
         self._stopping = True
-        self._runs.want({}, self._runs.hand_over.owners)
+        self._runs.want({})
         until = time.monotonic() + patience_s
         while self._runs and time.monotonic() < until:
             await asyncio.sleep(0.02)
         self._watch.stop()
 
-    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners] | None = None) -> None:
+    def want(
+        self,
+        tasks: Mapping[TaskId, WantedTask],
+        owners: Mapping[str, PartitionOwners] | None = None,
+        read: float = float("inf"),
+    ) -> None:
         """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted.
 
-        `owners`: ConfigSnapshot.owners, as of the same record of the config topic; None: as before.
+        `owners`: ConfigSnapshot.owners, as of the same record of the config topic; None: as before. `read`: its offset.
         """
-        if not self._stopping:
-            self._runs.want(tasks, self._runs.hand_over.owners if owners is None else owners)
+        if self._stopping:
+            return
+        if owners is not None:
+            self._runs.hand_over.owners, self._runs.hand_over.read = owners, read
+        self._runs.want(tasks)
 
     # --- the group's side: see HandOver -----------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
-from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.hand_over import HandOver
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
@@ -69,12 +68,9 @@ class TaskRuns:
 
     # --- runs follow what is wanted ---------------------------------------------------------------------------------
 
-    def want(self, tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners]) -> None:
-        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted.
-
-        `owners`: see ConfigSnapshot; nothing if there is no group.
-        """
-        self._wanted, self.hand_over.owners = dict(tasks), owners
+    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
+        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
+        self._wanted = dict(tasks)
         self._at_home &= tasks.keys()
         self._failed = {task: failed for task, failed in self._failed.items() if self._wanted.get(task) == failed}
         self._reconcile()

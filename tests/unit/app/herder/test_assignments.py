@@ -9,7 +9,7 @@ import pytest
 from mirror_connect.app.herder.interfaces import Claims
 from mirror_connect.app.storage.status import Status
 from mirror_connect.connectors.errors import ClusterUnreachable
-from tests.fakes.connect_worker import eventually
+from tests.fakes.connect_worker import eventually, source_config
 from tests.fakes.sharing_workers import A0, A1, NOTHING, SharingWorkers, created
 
 
@@ -84,6 +84,15 @@ async def test_a_worker_reads_the_config_topic_as_far_as_the_leader_did_before_i
     assert A0 not in other.supervisor.wanted
     group.leader.config_topic.failure = None
     await group.told(A0, "RUNNING", "w1:1")
+
+
+async def test_how_far_a_worker_has_read_is_told_even_if_nothing_of_its_own_changes(group: SharingWorkers) -> None:
+    """Its tasks wait for partitions until it has read as far as the others."""
+    await created(group)
+    await group.leader.herder.configs.create("b", source_config(), None)
+    end = len(group.leader.config_topic.records) - 1
+    group.assign(([], [A0]), (["a"], [A1]))
+    await eventually(lambda: [each.supervisor.read for each in group.workers] == [end, end])
 
 
 async def test_a_worker_that_lost_its_place_claims_nothing_and_writes_no_status(group: SharingWorkers) -> None:

@@ -73,6 +73,23 @@ async def test_nothing_moves_while_others_may_have_begun_what_this_worker_does_n
     assert waiting == "Waits for 1 partition: the workers of the group are being assigned their tasks anew"
 
 
+@pytest.mark.parametrize("other", [member(30), lost(30)])
+async def test_what_others_have_confirmed_counts_when_this_worker_has_read_so_far(
+    world: World, other: OtherWorker
+) -> None:
+    """At 30 the partition may have moved back, and the other worker then holds it rightly."""
+    world.supervisor.group_changed([other], {}, 10)
+    world.supervisor.want({B: wanted("t-2", "t-1")}, AFTER, 29)
+    before = world.run(B).assigned
+    await world.running(B)
+    assert (world.events.trace(B), world.supervisor.holds_elsewhere("c")) == (
+        "Waits for 2 partitions: this worker has not read the config topic as far as worker other:8083 yet",
+        "this worker has not read the config topic as far as worker other:8083 yet",
+    )
+    world.supervisor.want({B: wanted("t-2", "t-1")}, AFTER, 30)
+    assert (before, world.run(B).assigned, world.supervisor.holds_elsewhere("c")) == (set(), {T1, T2}, "")
+
+
 async def test_it_gets_the_partition_when_what_a_lost_worker_has_sent_cannot_land_any_more(world: World) -> None:
     world.supervisor.group_changed([lost(10, 10.0)], {}, 10)
     before = taker(world)
