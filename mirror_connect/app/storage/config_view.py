@@ -193,6 +193,7 @@ class ConfigView:
     def _connector(self, connector: str, value: bytes | None) -> Change | Skipped | None:
         if value is None:
             self._forget(connector)
+            self._owners[connector] = first_owners(self._offset)
             return ConnectorRemoved(connector)
         config = records.properties(value)
         if config is None:
@@ -216,7 +217,9 @@ class ConfigView:
     def _commit(self, connector: str, value: bytes | None) -> Change | Skipped | None:
         if connector not in self._connectors:
             # The connector was deleted, and compaction has removed some records: its remaining tasks must not start again.
+            # Or its config was written again later, and tasks of other workers own what this commit gives them.
             self._forget(connector)
+            self._owners.pop(connector, None)
             return None
         tasks = records.count(value, "tasks")
         if tasks is None:
@@ -276,10 +279,13 @@ class ConfigView:
             self._applied,
         ):
             each.pop(connector, None)
-        self._owners[connector] = first_owners(self._offset)
 
     def _note_owners(self, connector: str, read: Mapping[int, Sequence[TopicPartition]]) -> None:
-        tasks = range(0 if connector in self._inconsistent else self._task_counts[connector])
+        if connector in self._inconsistent:
+            # Workers that have read it whole may own anything by it. So the next whole one is the first that is known.
+            self._owners.pop(connector, None)
+            return
+        tasks = range(self._task_counts[connector])
         configs = self._task_configs.get(connector, {})
         texts = [configs.get(task, {}).get(ASSIGNED_PARTITIONS) or "" for task in tasks]
         known = self._owners.get(connector)

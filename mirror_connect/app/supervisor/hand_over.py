@@ -73,7 +73,8 @@ class HandOver:
         """The other workers that have not confirmed the newest commit, as text; empty if all have."""
         owners = self.owners.get(connector)
         if owners is None:
-            return ""
+            # Without a commit that is known, whoever holds anything of it may hold all.
+            return self.others.why(connector, float("inf"), self.read)
         if not self.steady() and owners.commit > self._offset:
             return _ANEW
         return self.others.why(connector, owners.commit, self.read)

@@ -137,10 +137,32 @@ def test_after_a_deletion_nobody_has_any() -> None:
     assert (gone.commit, gone.given, again.since(0, P[0])) == (20, (), 20)
 
 
-def test_a_commit_without_all_of_its_tasks_takes_everything_away() -> None:
+@pytest.mark.parametrize("known", [False, True], ids=["a_new_reader", "one_that_has_read_an_earlier_commit"])
+def test_after_a_commit_without_all_of_its_tasks_the_next_whole_one_is_the_first_that_is_known(known: bool) -> None:
+    """Compaction took them from this reader. Workers that have read the commit before may own all that it gave them."""
     view = ConfigView()
-    view.apply(*records.connector_entry("a", {"connector.class": "X"}))
-    view.apply(*records.task_entry("a", 0, {ASSIGNED_PARTITIONS: "t-0"}))
-    view.apply(*records.commit_entry("a", 1))
-    view.apply(*records.commit_entry("a", 2))
-    assert view.snapshot().owners["a"].given == ()
+    view.apply(*records.connector_entry("a", {"connector.class": "X"}), 1)
+    if known:
+        view.apply(*records.task_entry("a", 0, {ASSIGNED_PARTITIONS: "t-0"}), 2)
+        view.apply(*records.commit_entry("a", 1), 3)
+    view.apply(*records.commit_entry("a", 2), 20)
+    between = view.snapshot().owners
+    for task, text in enumerate(("t-1", "t-0")):
+        view.apply(*records.task_entry("a", task, {ASSIGNED_PARTITIONS: text}), 28 + task)
+    view.apply(*records.commit_entry("a", 2), 30)
+    after = view.snapshot().owners["a"]
+    assert ("a" in between, after.first, after.since(0, P[1]), after.since(1, P[0])) == (False, 30, 30, 30)
+
+
+def test_a_commit_before_a_config_that_was_written_again_says_nothing_of_its_partitions() -> None:
+    """The connector was paused, changed, and resumed. Compaction has removed its first config, and a worker is new."""
+    view = ConfigView()
+    view.apply(*records.task_entry("a", 0, {ASSIGNED_PARTITIONS: "t-0"}), 149)
+    view.apply(*records.commit_entry("a", 1), 150)
+    view.apply(*records.connector_entry("a", {"connector.class": "X"}), 300)
+    between = view.snapshot().owners
+    for task, text in enumerate(("t-1", "t-0")):
+        view.apply(*records.task_entry("a", task, {ASSIGNED_PARTITIONS: text}), 408 + task)
+    view.apply(*records.commit_entry("a", 2), 410)
+    # A worker that has confirmed the commit at 150 may still have t-0 by it.
+    assert ("a" in between, view.snapshot().owners["a"].since(1, P[0])) == (False, 410)

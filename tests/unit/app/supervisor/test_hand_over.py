@@ -251,7 +251,10 @@ async def test_who_may_still_write_is_known_when_no_task_is_to_run_any_more(worl
     world.supervisor.want({}, stopped)
     world.supervisor.group_changed([member(20)], {}, 10)
     waits = world.supervisor.holds_elsewhere("c")
+    world.supervisor.want({}, {})
+    unknown = world.supervisor.holds_elsewhere("c")
     world.supervisor.group_changed([OtherWorker("other:8083", {})], {}, 10)
+    assert unknown == waits
     assert (waits, world.supervisor.holds_elsewhere("c"), world.supervisor.holds_elsewhere("d")) == (
         "worker other:8083 has not given them up yet",
         "",
