@@ -48,7 +48,8 @@ def decide(
     }
     claimed = union(claims.values())
     lost = [each for each in before.lost if now - each.lost_at < LOST_SECONDS]
-    gone = [each for each in before.workers if each.member not in claims and each.share]
+    # Who has only `confirmed` runs nothing, but something that it has sent may still be written.
+    gone = [each for each in before.workers if each.member not in claims and (each.share or each.confirmed)]
     # Of one that leaves nothing can be written any more: nobody has to wait for it.
     left = {name for name, each in members.items() if _has_ended_all(each)}
     lost += [Lost(each.worker_id, each.share, each.confirmed, now) for each in gone if each.member not in left]

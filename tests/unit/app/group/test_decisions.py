@@ -104,6 +104,17 @@ def test_what_a_lost_worker_had_not_ended_yet_is_told_of_too() -> None:
     assert lost.confirmed["gone"] == 3
 
 
+@pytest.mark.parametrize("delay_s", [0.0, 30.0])
+def test_a_lost_worker_that_ran_nothing_any_more_is_told_of_while_its_requests_may_land(delay_s: float) -> None:
+    """Its last task was killed, and the partitions of that one wait. It has no work, as there is too little."""
+    leader = Leader(delay_s)
+    none = WantedWork({}, 10)
+    leader.decided({"a": member("a"), "b": member("b", x=3), "c": member("c")}, none)
+    leader.decided({"a": member("a")}, none)
+    (lost,) = leader.state.lost
+    assert (lost.worker_id, lost.share, lost.confirmed, leader.state.held) == ("b:1", NOTHING, {"x": 3}, ())
+
+
 def test_a_leader_that_is_new_in_the_group_learns_of_the_lost_from_the_others() -> None:
     first = Leader()
     shares = first.round("a", "b", "c")
