@@ -179,7 +179,9 @@ def _quotas_by_readiness(
     takers = [name for name in loads if ranks[name] is best]
     quotas = dict.fromkeys(loads, 0)
     if best is Readiness.READY:
-        fair = _quotas(total, {name: load for name, load in loads.items() if ranks[name] is not Readiness.FAILING})
+        # Of those with the same load one that is not ready comes first: it would give up what it may keep a moment later.
+        order = sorted(loads, key=lambda name: ranks[name], reverse=True)
+        fair = _quotas(total, {name: loads[name] for name in order if ranks[name] is not Readiness.FAILING})
         quotas |= {name: min(loads[name], fair[name]) for name in loads if ranks[name] is Readiness.STARTING}
     quotas |= _quotas(total - sum(quotas.values()), {name: loads[name] for name in takers})
     return quotas, takers

@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_connect.app.group.assignor import NOTHING, Share, assign, union, work
@@ -182,6 +182,11 @@ def test_shares_are_disjoint_and_respect_claims_and_few_move(
 
 
 @settings(max_examples=500, deadline=None)
+@example(
+    {"m1": frozenset(), "m2": work({"y": 3}).tasks, "m3": frozenset()},
+    {"y": 4},
+    {"m1": Readiness.STARTING, "m2": Readiness.STARTING},
+)
 @given(
     CLAIMS,
     st.dictionaries(st.sampled_from("xyz"), st.integers(0, 6)),
