@@ -34,13 +34,20 @@ def last_state(own: GroupState, joined: Joined) -> GroupState:
 
 
 def decide(
-    joined: Joined, wanted: WantedWork | None, before: GroupState, *, now: float, delay_s: float
+    joined: Joined,
+    wanted: WantedWork | None,
+    before: GroupState,
+    *,
+    now: float,
+    delay_s: float,
+    has_missed: bool = False,
 ) -> dict[str, Assignment]:
     """The members' assignments, by member id. `wanted` None: it is not known well enough, so what runs stays as it is.
 
     `wanted` must be read as far as any member has read, and as was decided before: members rely on offsets that never go
     back.
     `delay_s`: for how long what a lost worker ran waits for it. `now`: by the clock of the times in `before`.
+    `has_missed`: this leader has not heard of the decisions before, so it may have to fence what a lost worker ran.
     """
     leader, members = joined.leader, joined.members
     claims = {
@@ -52,7 +59,12 @@ def decide(
     gone = [each for each in before.workers if each.member not in claims and (each.share or each.confirmed)]
     # Of one that leaves nothing can be written any more: nobody has to wait for it.
     left = {name for name, each in members.items() if _has_ended_all(each)}
-    lost += [Lost(each.worker_id, each.share, each.confirmed, now) for each in gone if each.member not in left]
+    unfenced = list(lost) if has_missed else []
+    newly_lost = [
+        Lost(each.worker_id, each.share, each.confirmed, now, each.member) for each in gone if each.member not in left
+    ]
+    lost += newly_lost
+    unfenced += newly_lost
     held = [each for each in before.held if each.until > now]
     if delay_s > 0:
         held += [Held(each.worker_id, each.share, now + delay_s) for each in gone]
@@ -87,6 +99,10 @@ def decide(
         )
         for name in sorted(claims)
     )
+    # Nobody has begun these yet. Where no member had them, their former processes may have been killed at any moment.
+    assigned = union(shares.values()).tasks
+    had = union(each.share for each in before.workers if each.member in claims).tasks
+    fence = (union(each.share for each in unfenced).tasks | (assigned - had)) - claimed.tasks
     state = GroupState(joined.generation, offset, workers, tuple(lost), tuple(each for each in held if each.share))
     return {
         name: Assignment(
@@ -95,6 +111,7 @@ def decide(
             share=shares.get(name, NOTHING),
             state=state,
             moving=any(claims[each] - shares[each] for each in claims),
+            fence=fence if name == leader else frozenset(),
         )
         for name in members
     }

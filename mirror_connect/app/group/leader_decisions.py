@@ -58,13 +58,21 @@ class LeaderDecisions:
         self.newest_read = max(before.offset, *(each.offset for each in members.values()))
         wanted = await self._read_up(self.newest_read)
 
-        def decided() -> dict[str, bytes]:
+        def answers() -> dict[str, bytes]:
             at = self._clock()
-            return assignments_to_bytes(decide(group, wanted, before, now=at, delay_s=self._delay_s), at)
+            decided = decide(
+                group,
+                wanted,
+                before,
+                now=at,
+                delay_s=self._delay_s,
+                has_missed=known.generation != before.generation,
+            )
+            return assignments_to_bytes(decided, at)
 
         if sum(wanted.connectors.values() if wanted is not None else ()) > MANY:
-            return await asyncio.to_thread(decided)
-        return decided()
+            return await asyncio.to_thread(answers)
+        return answers()
 
     async def _read_up(self, offset: int) -> WantedWork | None:
         """What is wanted, read at least up to `offset`, as other members have; None if that takes too long.

@@ -413,7 +413,7 @@ class Membership:
         if assignment.version < VERSION:
             self._place = GroupAssignment(generation, leads, assignment.leader_url)
             return
-        state, share = assignment.state, assignment.share
+        state, share = assignment.state.as_known_to(self._state), assignment.share
         self._place = GroupAssignment(
             generation,
             leads,
@@ -424,6 +424,7 @@ class Membership:
             tuple(each.shown() for each in state.lost),
             state.offset,
             min((each.until for each in state.held), default=None),
+            assignment.fence if leads else frozenset(),
         )
         self._state, self._heartbeats.moving = state, assignment.moving
         if self._own is not None:

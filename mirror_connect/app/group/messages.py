@@ -10,7 +10,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mirror_connect.app.group.assignor import NOTHING, Share
@@ -47,12 +47,16 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A former member, with what it may have run. `lost_at`: not before it was lost, by this process's clock."""
+    """A former member, with what it may have run. `lost_at`: not before it was lost, by this process's clock.
+
+    `member`: its id in the group, which no other one ever has; empty if a leader of an older release has told of it.
+    """
 
     worker_id: str
     share: Share
     confirmed: Mapping[str, int]
     lost_at: float
+    member: str = ""
 
     def shown(self) -> LostMember:
         """As the herder has it."""
@@ -81,6 +85,12 @@ class GroupState:
     lost: tuple[Lost, ...] = ()
     held: tuple[Held, ...] = ()
 
+    def as_known_to(self, known: GroupState) -> GroupState:
+        """With the times of losses of which this process has heard before. Each message makes them a little later."""
+        at = {each.member: each.lost_at for each in known.lost if each.member}
+        lost = tuple(replace(each, lost_at=min(each.lost_at, at.get(each.member, each.lost_at))) for each in self.lost)
+        return replace(self, lost=lost)
+
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
@@ -105,7 +115,10 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives one member. `moving`: something is about to move, so members should soon join again."""
+    """What the leader gives one member. `moving`: something is about to move, so members should soon join again.
+
+    `fence`: for the leader itself: tasks whose former processes may live, or have left a transaction, and that nobody runs.
+    """
 
     leader: str
     leader_url: str | None
@@ -113,6 +126,7 @@ class Assignment:
     share: Share = NOTHING
     state: GroupState = field(default_factory=GroupState)
     moving: bool = False
+    fence: frozenset[TaskId] = frozenset()
 
 
 def metadata_to_bytes(metadata: Metadata, now: float) -> bytes:
@@ -169,6 +183,7 @@ def assignments_to_bytes(assignments: Mapping[str, Assignment], now: float) -> d
                 **_share_to_json(each.share),
                 **states[id(each.state)],
                 "moving": each.moving,
+                "fence": _numbers(each.fence),
             },
         )
         for member, each in assignments.items()
@@ -191,6 +206,7 @@ def assignment_from_bytes(value: bytes, now: float) -> Assignment:
             _share_from_json(fields),
             _state_from_json(fields, now),
             bool(fields.get("moving")),
+            _tasks(fields.get("fence") or {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         return Assignment("", None, 1)
@@ -218,15 +234,22 @@ def _from_bytes(value: bytes) -> dict[str, Any]:
 
 
 def _share_to_json(share: Share) -> dict[str, Any]:
-    numbers: dict[str, list[int]] = {}
-    for task in sorted(share.tasks):
-        numbers.setdefault(task.connector, []).append(task.task)
-    return {"connectors": sorted(share.connectors), "tasks": numbers}
+    return {"connectors": sorted(share.connectors), "tasks": _numbers(share.tasks)}
+
+
+def _numbers(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for task in sorted(tasks):
+        found.setdefault(task.connector, []).append(task.task)
+    return found
 
 
 def _share_from_json(fields: Mapping[str, Any]) -> Share:
-    tasks = (TaskId(str(name), int(number)) for name, numbers in fields["tasks"].items() for number in numbers)
-    return Share(frozenset(map(str, fields["connectors"])), frozenset(tasks))
+    return Share(frozenset(map(str, fields["connectors"])), _tasks(fields["tasks"]))
+
+
+def _tasks(fields: Mapping[str, Any]) -> frozenset[TaskId]:
+    return frozenset(TaskId(str(name), int(number)) for name, numbers in fields.items() for number in numbers)
 
 
 def _offsets(fields: Mapping[str, Any]) -> dict[str, int]:
@@ -250,6 +273,7 @@ def _state_to_json(state: GroupState, now: float) -> dict[str, Any]:
         ],
         "lost": [
             {
+                "member": each.member,
                 "worker_id": each.worker_id,
                 **_share_to_json(each.share),
                 "confirmed": dict(each.confirmed),
@@ -282,7 +306,11 @@ def _state_from_json(fields: Mapping[str, Any], now: float) -> GroupState:
         tuple(
             # The message may have been under way for a while: then it was lost earlier than this says, never later.
             Lost(
-                str(each["worker_id"]), _share_from_json(each), _offsets(each["confirmed"]), now - each["ago_ms"] / 1000
+                str(each["worker_id"]),
+                _share_from_json(each),
+                _offsets(each["confirmed"]),
+                now - each["ago_ms"] / 1000,
+                str(each.get("member", "")),
             )
             for each in _each(fields, "lost")
         ),

@@ -71,6 +71,7 @@ class GroupAssignment:
     `workers`: all members, this one too. `lost`: members that were lost some minutes ago or later. `config_offset`: the
     record of the config topic by which the leader has decided; a worker reads so far before it acts. `delayed_until`: what a
     lost worker ran waits for it, until then at least (scheduled.rebalance.max.delay.ms); by this worker's boot_clock.
+    `fence`: for the leader: tasks that nobody has begun, and whose former processes may live or have left a transaction.
     """
 
     generation: int = NO_GENERATION
@@ -82,6 +83,7 @@ class GroupAssignment:
     lost: tuple[LostMember, ...] = ()
     config_offset: int = -1
     delayed_until: float | None = None
+    fence: frozenset[TaskId] = frozenset()
 
 
 OUTSIDE: Final = GroupAssignment()

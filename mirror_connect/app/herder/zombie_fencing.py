@@ -21,7 +21,7 @@ from urllib.parse import quote
 from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, Forbidden, NotLeader
-from mirror_connect.app.herder.interfaces import GroupAssignment, LostMember, Membership, Resolver, WorkerClient
+from mirror_connect.app.herder.interfaces import GroupAssignment, Membership, Resolver, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.herder.worker_client import message_of
@@ -41,8 +41,6 @@ ROUND_S: Final = 60.0
 GENERATION_S: Final = 5.0
 _POLL_S: Final = 0.02
 _ANSWER_LIMIT: Final = 64 << 10
-# By the clocks of two messages, one loss is not at one time. A worker is not lost twice in this time.
-_SAME_LOSS_S: Final = 2.0
 
 FenceTasks = Callable[[str, Mapping[str, str], Collection[int]], Awaitable[None]]
 
@@ -101,8 +99,8 @@ class ZombieFencing:
         self._leads_rounds = leads_rounds
         # Tasks of lost workers, and those of which nobody knows who ran them, until this leader has fenced them.
         self._lost: set[TaskId] = set()
-        self._last_losses: dict[str, float] = {}
-        self._previous: GroupAssignment | None = None
+        # The last generation that this worker has led.
+        self._led: int | None = None
         self._told: dict[str, str] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -112,15 +110,14 @@ class ZombieFencing:
         if assignment.generation < 0:
             return
         self._tell(assignment)
-        news = [each for each in assignment.lost if self._is_news(each)]
-        for each in news:
-            self._last_losses[each.worker_id] = each.lost_at
-        previous, self._previous = self._previous, assignment
         if not assignment.leader:
             # The leader does it. What it has not done when it is lost, each task does for itself at its start.
             self._lost.clear()
             return
-        found = {task for each in news for task in each.tasks} | _given(assignment, previous)
+        if assignment.generation == self._led:
+            # Its place is certain again: what was to be fenced was noted before, and may run by now.
+            return
+        self._led, found = assignment.generation, assignment.fence
         self._lost |= found
         if self._enabled and found:
             for name in sorted({task.connector for task in found}):
@@ -246,10 +243,6 @@ class ZombieFencing:
                 )
         self._told = others
 
-    def _is_news(self, lost: LostMember) -> bool:
-        known = self._last_losses.get(lost.worker_id)
-        return known is None or lost.lost_at > known + _SAME_LOSS_S
-
     def _in_background(self, connector: str) -> None:
         task = asyncio.create_task(self._until_fenced(connector), name=f"fencing {connector}")
         self._background.add(task)
@@ -276,18 +269,6 @@ NO_LEADER: Final = (
     "tasks. If running MirrorMaker 2 in dedicated mode, consider enabling inter-worker communication via the "
     "'dedicated.mode.enable.internal.rest' property."
 )
-
-
-def _given(assignment: GroupAssignment, previous: GroupAssignment | None) -> set[TaskId]:
-    """Tasks that nobody had: their former processes may have been killed at any moment. None of them has begun yet.
-
-    Without a previous assignment only this worker's are sure not to run.
-    """
-    if previous is None or not assignment.workers:
-        return set(assignment.tasks - (frozenset() if previous is None else previous.tasks))
-    present = {each.worker_id for each in assignment.workers}
-    had = {task for each in previous.workers if each.worker_id in present for task in each.tasks}
-    return {task for each in assignment.workers for task in each.tasks} - had
 
 
 def _generation(snapshot: ConfigSnapshot, connector: str) -> tuple[int | None, int]:

@@ -41,14 +41,25 @@ class Leader:
         return self.decided(members, wanted, leader)
 
     def decided(
-        self, members: dict[str, Metadata], wanted: WantedWork | None = WANTED, leader: str = ""
+        self,
+        members: dict[str, Metadata],
+        wanted: WantedWork | None = WANTED,
+        leader: str = "",
+        *,
+        has_missed: bool = False,
     ) -> dict[str, Share]:
         self.generation += 1
         joined = Joined(self.generation, leader or next(iter(members)), members)
         before = last_state(self.state, joined)
-        self.last = decide(joined, wanted, before, now=self.now, delay_s=self.delay_s)
+        self.last = decide(joined, wanted, before, now=self.now, delay_s=self.delay_s, has_missed=has_missed)
         self.state = next(iter(self.last.values())).state
         return {name: each.share for name, each in self.last.items()}
+
+    def fences(self) -> set[TaskId]:
+        """What the leader of the last generation has to fence; nobody else has to."""
+        found = [each.fence for each in self.last.values() if each.fence]
+        assert len(found) <= 1
+        return set(found[0]) if found else set()
 
 
 def test_members_learn_who_runs_what_and_where() -> None:
@@ -417,3 +428,68 @@ def test_nothing_ever_has_two_owners_and_everything_comes_to_one_in_the_end(dela
         group.come_to_rest()
 
     live()
+
+
+# --- what the leader has to fence -----------------------------------------------------------------------------------------
+
+TASKS = work(WANTED.connectors).tasks
+
+
+def test_what_nobody_had_is_fenced_for_whoever_gets_it_and_what_moves_is_not() -> None:
+    """All workers may have been killed."""
+    leader = Leader()
+    leader.round("a", "b")
+    assert leader.fences() == TASKS
+    leader.round("a", "b")
+    assert leader.fences() == set()
+    # A third one comes: two tasks are given up, and then they move.
+    leader.round("a", "b", "c")
+    given = leader.round("a", "b", "c")
+    assert given["c"].tasks
+    assert leader.fences() == set()
+
+
+def test_a_loss_is_fenced_once_however_often_it_is_told() -> None:
+    leader = Leader()
+    leader.round("a", "b")
+    lost = leader.last["b"].share.tasks
+    leader.round("a")
+    assert leader.fences() == lost
+    for _ in range(40):
+        # A message takes a while, so the loss seems to be later each time.
+        late = [replace(each, lost_at=each.lost_at + 0.3) for each in leader.state.lost]
+        leader.state = replace(leader.state, lost=tuple(late))
+        leader.now += 0.5
+        leader.round("a")
+        assert leader.state.lost
+        assert leader.fences() == set()
+
+
+def test_a_leader_that_is_new_in_the_group_spares_what_has_begun_after_the_loss() -> None:
+    leader = Leader(delay_s=30.0)
+    leader.round("a", "b", "c")
+    kept, lost = leader.last["b"].share.tasks, leader.last["c"].share.tasks
+    leader.round("a", "b")
+    assert leader.fences() == lost
+    # `a` is lost as well, and the new one leads at once. What `c` had waits for it, and has not begun anywhere.
+    also = leader.last["a"].share.tasks
+    members = {"new": member("new"), "b": member("b", leader.last["b"].share)}
+    leader.decided(members, leader="new", has_missed=True)
+    assert leader.fences() == lost | also
+    assert not leader.fences() & kept
+    # When the wait is over, somebody gets them, and they are fenced once more before they begin.
+    leader.now += 31.0
+    given = leader.round("new", "b")
+    assert lost <= union(given.values()).tasks
+    assert leader.fences() == lost | also
+    leader.round("new", "b")
+    assert leader.fences() == set()
+
+
+def test_a_member_that_was_lost_and_is_back_is_fenced_before_it_begins_again() -> None:
+    leader = Leader()
+    leader.round("a", "b")
+    lost = leader.last["b"].share.tasks
+    # The same worker, as a new member of the group.
+    leader.decided({"a": member("a", leader.last["a"].share), "b2": replace(member("b"))})
+    assert leader.fences() == lost

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, Forbidden, NotLeader
-from mirror_connect.app.herder.interfaces import GroupAssignment, GroupMember, LostMember
+from mirror_connect.app.herder.interfaces import OUTSIDE, GroupAssignment, GroupMember
 from mirror_connect.app.herder.zombie_fencing import Round, ZombieFencing, due_round
 from mirror_connect.app.storage.config_view import ConfigSnapshot, ConfigView
 from mirror_connect.app.storage.configs import ConfigStore
@@ -127,20 +127,17 @@ class Rig:
             raise self.answer
         return self.answer
 
-    def group(
-        self, *, lost: Mapping[str, Collection[int]] | None = None, **members: Collection[int]
-    ) -> GroupAssignment:
-        """The next assignment. The first member is this worker."""
+    def group(self, *, fence: Collection[int] = (), **members: Collection[int]) -> GroupAssignment:
+        """The next assignment. The first member is this worker. `fence`: what its leader has to fence."""
         self.membership.generation += 1
         workers = tuple(GroupMember(f"http://{name}/", name, tasks=ids(numbers)) for name, numbers in members.items())
-        gone = tuple(LostMember(name, ids(numbers), {}, 50.0) for name, numbers in (lost or {}).items())
         self.membership.assigned = GroupAssignment(
             self.membership.generation,
             self.membership.is_leader,
             self.membership.leader_url,
             tasks=workers[0].tasks,
             workers=workers,
-            lost=gone,
+            fence=ids(fence) if self.membership.is_leader else frozenset(),
         )
         return self.membership.assigned
 
@@ -155,7 +152,7 @@ def ids(numbers: Collection[int]) -> frozenset[TaskId]:
 async def test_a_worker_that_starts_fences_what_it_ran_before_and_notes_the_count_once() -> None:
     rig = Rig()
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0, 1)))
+        fencing.group_changed(rig.group(fence=(0, 1), one=(0, 1)))
         await asyncio.gather(fencing.fence("c"), fencing.fence("c"))
         await fencing.fence("c")
         assert (rig.fenced, rig.counts()) == ([(0, 1)], ['{"task-count":2}'])
@@ -164,45 +161,39 @@ async def test_a_worker_that_starts_fences_what_it_ran_before_and_notes_the_coun
 async def test_the_tasks_of_a_lost_worker_are_fenced_at_once_and_no_others() -> None:
     rig = Rig()
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        fencing.group_changed(rig.group(fence=(0, 1), one=(0,), two=(1,)))
         await fencing.fence("c")
-        fencing.group_changed(rig.group(lost={"two": (1,)}, one=(0, 1)))
-        await eventually(lambda: rig.fenced == [(0,), (1,)])
-        # It is told for a while: the tasks have been started again meanwhile.
-        fencing.group_changed(rig.group(lost={"two": (1,)}, one=(0, 1)))
+        fencing.group_changed(rig.group(fence=(1,), one=(0, 1)))
+        await eventually(lambda: rig.fenced == [(0, 1), (1,)])
+        # The tasks have been started again meanwhile.
+        fencing.group_changed(rig.group(one=(0, 1)))
         await fencing.fence("c")
-        assert rig.fenced == [(0,), (1,)]
-
-
-async def test_what_nobody_had_is_fenced_for_whoever_gets_it_and_what_moves_is_not() -> None:
-    """All workers may have been killed. And at its start a leader has not read yet which tasks there are."""
-    rig = Rig()
-    async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(), two=()))
-        fencing.group_changed(rig.group(one=(0,), two=(1,)))
-        await eventually(lambda: rig.fenced == [(0, 1)])
-        fencing.group_changed(rig.group(one=(0,), two=()))
-        fencing.group_changed(rig.group(one=(0, 1), two=()))
-        await asyncio.sleep(0.01)
         assert rig.fenced == [(0, 1), (1,)]
 
 
-async def test_a_process_that_leads_at_once_spares_what_others_run() -> None:
+async def test_a_place_that_is_certain_again_in_the_same_generation_fences_nothing_again() -> None:
     rig = Rig()
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(), two=(0, 1)))
-        fencing.group_changed(rig.group(one=(), two=(0, 1)))
-        await asyncio.sleep(0.01)
-        assert rig.fenced == []
+        assignment = rig.group(fence=(0, 1), one=(0,), two=(1,))
+        for each in (assignment, OUTSIDE, assignment):
+            fencing.group_changed(each)
+            await fencing.fence("c")
+        assert rig.fenced == [(0, 1)]
 
 
-async def test_a_new_leader_spares_what_went_on_under_the_former_one() -> None:
-    rig = Rig(membership=FakeMembership(is_leader=False, leader_url="http://two/"))
+async def test_what_another_leader_has_to_fence_is_not_fenced_here_when_this_worker_leads_later() -> None:
+    rig = Rig()
     async with rig.running() as fencing:
+        rig.during = asyncio.Event()
+        fencing.group_changed(rig.group(fence=(0, 1), one=(0,), two=(1,)))
+        rig.membership.is_leader = False
         fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        rig.during.set()
         rig.membership.is_leader = True
-        fencing.group_changed(rig.group(lost={"two": (1,)}, one=(0, 1)))
-        await eventually(lambda: rig.fenced == [(1,)])
+        fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        fenced = len(rig.fenced)
+        await fencing.fence("c")
+        assert len(rig.fenced) == fenced
 
 
 async def test_a_cluster_that_is_away_is_asked_again_until_the_tasks_are_fenced(
@@ -211,7 +202,7 @@ async def test_a_cluster_that_is_away_is_asked_again_until_the_tasks_are_fenced(
     monkeypatch.setattr("mirror_connect.app.herder.zombie_fencing.RETRY_S", 0.01)
     rig = Rig(failures=[ClusterUnreachable("away"), ClusterUnreachable("away")])
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0, 1)))
+        fencing.group_changed(rig.group(fence=(0, 1), one=(0, 1)))
         await eventually(lambda: rig.fenced == [(0, 1)])
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "Connector c: its former tasks are not fenced yet: away"
@@ -221,7 +212,7 @@ async def test_a_cluster_that_is_away_is_asked_again_until_the_tasks_are_fenced(
 async def test_a_worker_without_exactly_once_leads_rounds_when_others_ask_and_not_by_itself() -> None:
     rig = Rig(enabled=False)
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        fencing.group_changed(rig.group(fence=(0,), one=(0,), two=(1,)))
         await asyncio.sleep(0.01)
         assert rig.fenced == []
         await fencing.lead_round("c", rig.membership.generation)
@@ -231,7 +222,7 @@ async def test_a_worker_without_exactly_once_leads_rounds_when_others_ask_and_no
 async def test_new_task_configs_during_a_round_begin_another_one() -> None:
     rig = Rig(during=asyncio.Event())
     async with rig.running(3) as fencing:
-        fencing.group_changed(rig.group(one=(0, 1, 2)))
+        fencing.group_changed(rig.group(fence=(0, 1, 2), one=(0, 1, 2)))
         asking = asyncio.create_task(fencing.fence("c"))
         await asyncio.sleep(0.01)
         await rig.configs.put_task_configs("c", [{"n": "0"}])
@@ -245,7 +236,7 @@ async def test_new_task_configs_during_a_round_begin_another_one() -> None:
 async def test_a_change_of_offsets_fences_every_task_there_was() -> None:
     rig = Rig()
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0, 1)))
+        fencing.group_changed(rig.group(fence=(0, 1), one=(0, 1)))
         await fencing.fence("c")
         await rig.configs.put_task_configs("c", [])
         await fencing.lead_round("c", 0, ended=True)
@@ -256,7 +247,7 @@ async def test_a_change_of_offsets_fences_every_task_there_was() -> None:
 async def test_a_missing_right_is_not_asked_for_again() -> None:
     rig = Rig(enabled=False, failures=[NotAuthorized("grant WRITE"), NotAuthorized("grant WRITE")])
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0,)))
+        fencing.group_changed(rig.group(fence=(0,), one=(0,)))
         with pytest.raises(NotAuthorized, match="grant WRITE"):
             await fencing.fence("c")
         with pytest.raises(Forbidden, match="grant WRITE"):
@@ -300,11 +291,11 @@ async def test_a_worker_that_can_ask_nobody_says_what_to_set() -> None:
 async def test_the_leader_waits_for_the_assignment_of_the_worker_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
     async with rig.running() as fencing:
-        fencing.group_changed(rig.group(one=(0,), two=(1,)))
+        fencing.group_changed(rig.group(fence=(0,), one=(0,), two=(1,)))
         asked = asyncio.create_task(fencing.lead_round("c", rig.membership.generation + 1))
         await asyncio.sleep(0.05)
         assert not asked.done()
-        fencing.group_changed(rig.group(lost={"two": (1,)}, one=(0, 1)))
+        fencing.group_changed(rig.group(fence=(1,), one=(0, 1)))
         await asked
         assert (0, 1) in {tuple(sorted(sum(rig.fenced, ())))}
         monkeypatch.setattr("mirror_connect.app.herder.zombie_fencing.GENERATION_S", 0.01)
