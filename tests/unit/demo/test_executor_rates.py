@@ -38,30 +38,30 @@ def test_what_tasks_write_to_the_target_is_the_rate_of_their_executor(server: so
     daemon = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_TASK!r}, {str(port)!r}])"
     jvm = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {daemon!r}])"
     process = subprocess.Popen([sys.executable, "-c", jvm, BACKEND, *_OPTIONS.split()])
-    # The kernel shows the new arguments of a process a moment after it has begun.
-    wait_for_state(
-        lambda: Executor.of("worker", psutil.Process(process.pid)) is not None, "the executor shows what it is"
-    )
-    executor = Executor.of("worker", psutil.Process(process.pid))
-    assert executor is not None
+    found: Executor | None = None
     try:
+        # The kernel shows the new arguments of a process a moment after it has begun.
+        executor = found = wait_for_state(
+            lambda: Executor.of("worker", psutil.Process(process.pid)), "the executor is seen"
+        )
         connection, _ = server.accept()
         with connection:
             connection.settimeout(0.01)
             rates = ExecutorRates(port)
             wait_for_state(lambda: len(executor.tasks()) == 1, "the task is there")
             (first,) = rates.look(lambda: [executor])
+            began = time.monotonic()
             assert first.bytes_per_second == 0
-            until, received = time.monotonic() + EVERY_S + 0.1, 0
-            while time.monotonic() < until:
+            received = 0
+            while (took := time.monotonic() - began) < EVERY_S + 0.1:
                 try:
                     received += len(connection.recv(1 << 20))
                 except TimeoutError:
                     continue
             (rate,) = rates.look(lambda: [executor])
             assert len(rate.processes) == 1
-            assert rate.bytes_per_second == pytest.approx(received / EVERY_S, rel=0.5)
+            assert rate.bytes_per_second == pytest.approx(received / took, rel=0.5)
             assert told([rate]).startswith("executors 3: 1 tasks ")
     finally:
-        executor.kill()
+        process.kill() if found is None else found.kill()
         process.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -63,17 +62,16 @@ def executor(program: Path) -> Iterator[Executor]:
         "app-1",
     ]
     process = subprocess.Popen([sys.executable, program, "2", BACKEND, *options])
+    found: Executor | None = None
     try:
         # Until it has begun its program, its command line is pytest's.
-        until = time.monotonic() + 30
-        while (found := Executor.of("worker-1", psutil.Process(process.pid))) is None:
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        wait_for_state(lambda: len(found.tree()) == 5, "all processes are there")
-        yield found
+        executor = found = wait_for_state(
+            lambda: Executor.of("worker-1", psutil.Process(process.pid)), "the executor is seen"
+        )
+        wait_for_state(lambda: len(executor.tree()) == 5, "all processes are there")
+        yield executor
     finally:
-        if found is not None:
-            found.kill()
+        process.kill() if found is None else found.kill()
         process.wait()
 
 
