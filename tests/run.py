@@ -18,9 +18,13 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# Three files of tests at a time, as half of what they do is to wait. The slowest are named at the end. Those of units stand
-# last, and none takes long, so that no long file runs alone.
+# If it is set, the file that gets what each file of tests costs (tests/costs.py).
+COSTS: Final = "TESTS_COSTS"
+# Three files of tests at a time, as half of what they do is to wait: tests/order.py says which. At the end the slowest are
+# named.
 THREE_AT_ONCE: Final = (
+    "-p",
+    "tests.order",
     "--numprocesses=3",
     "--dist=loadfile",
     "--no-loadscope-reorder",
@@ -35,7 +39,10 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Where no bytecode may be written, each of the processes would compile all tests anew.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-m", "pytest", "-p", "tests.gate", "--waits-again", *(arguments or THREE_AT_ONCE)]
+    file = environment.get(COSTS)
+    costs = ("-p", "tests.costs", f"--costs={file}") if file else ()
+    plugins = ("-p", "tests.gate", "--waits-again", *costs)
+    command = [sys.executable, "-m", "pytest", *plugins, *(arguments or THREE_AT_ONCE)]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
