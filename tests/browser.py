@@ -32,7 +32,7 @@ TOOLS: Final = ("chromium", "chromedriver")
 AXE: Final = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
 WIDE, PHONE = (1280, 900), (390, 844)
 # On a machine with many times more work than processors.
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 180.0
 _MOVED: Final = (StaleElementReferenceException, ElementNotInteractableException, ElementClickInterceptedException)
 
 

@@ -6,6 +6,8 @@ import itertools
 import os
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,9 +16,22 @@ from deploy.local import LocalCluster
 from tests.brokers import UNHURRIED
 from tests.seeds import chance
 
+# The limit of a whole test with real parts: more than all that it waits for, on a machine three times slower than ours.
+REAL: Final = ("contract", "e2e", "integration", "spark")
+REAL_LIMIT_S: Final = 1200
+
 # How long a made-up example takes says how busy the machine is.
 settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_machine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with real parts that name no limit of their own have REAL_LIMIT_S; others have what pyproject.toml says."""
+    here = Path(__file__).parent
+    for item in items:
+        real = item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in REAL
+        if real and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(REAL_LIMIT_S))
 
 
 @pytest.fixture(scope="session")

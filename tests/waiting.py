@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from deploy.local import NotInTime
 
+# Patience for a machine that is busy and three times slower than ours: where it is not needed it costs nothing.
+PATIENCE_S: Final = 180.0
 # How many times its seconds a wait for records goes on at most, while they come.
 PROLONGED: Final = 3
 # What ends a wait underneath, and may be the context of its error.
@@ -47,7 +49,7 @@ def only_waited(error: BaseException) -> bool:
     return True
 
 
-def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.1) -> Any:
+def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S, pause: float = 0.1) -> Any:
     """The first true value of `condition`, which looks at nothing that is copied; else WaitTimedOut, which names `what`."""
     value = _first_true(condition, seconds, pause, None)
     if not value:
@@ -58,7 +60,7 @@ def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = 60.
 def wait_for(
     condition: Callable[[], Any],
     what: str,
-    seconds: float = 60.0,
+    seconds: float = PATIENCE_S,
     pause: float = 0.1,
     arrived: Callable[[], object] | None = None,
 ) -> Any:
@@ -73,7 +75,12 @@ def wait_for(
 
 
 async def state_reached(
-    condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.05, *, in_thread: bool = False
+    condition: Callable[[], Any],
+    what: str,
+    seconds: float = PATIENCE_S,
+    pause: float = 0.05,
+    *,
+    in_thread: bool = False,
 ) -> Any:
     """`wait_for_state` for tests within an event loop; `in_thread`: the condition may block."""
     try:

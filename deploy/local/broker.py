@@ -86,7 +86,7 @@ class Broker:
             version=self._version,
         )
 
-    def wait_listening(self, seconds: float = 60.0) -> None:
+    def wait_listening(self, seconds: float = 180.0) -> None:
         """Returns when it accepts clients: a KRaft broker opens its ports once it is registered and has caught up."""
         process = self._running()
         until = time.monotonic() + seconds
@@ -97,12 +97,12 @@ class Broker:
                 raise NotInTime(f"{process.name} accepts no connection after {seconds:g} s (log: {self.log})")
             time.sleep(0.05)
 
-    def start(self, seconds: float = 60.0) -> None:
+    def start(self, seconds: float = 180.0) -> None:
         """Start it and wait until it accepts clients."""
         self.launch()
         self.wait_listening(seconds)
 
-    def stop(self, seconds: float = 30.0) -> None:
+    def stop(self, seconds: float = 90.0) -> None:
         """SIGTERM, and kill -9 if it has not ended after `seconds`."""
         if self._process is not None:
             self._process.stop(seconds)

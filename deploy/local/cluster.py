@@ -158,7 +158,7 @@ class LocalCluster:
 
     # --- start and stop ---
 
-    def start(self, seconds: float = 90.0) -> Self:
+    def start(self, seconds: float = 270.0) -> Self:
         """Starts every broker that does not run, and waits until the cluster is ready for clients."""
         if self._zookeeper is not None:
             self._zookeeper.start(seconds)
@@ -202,7 +202,7 @@ class LocalCluster:
             for port in ports.values():
                 give_back(port)
 
-    def wait_until_ready(self, seconds: float = 90.0) -> None:
+    def wait_until_ready(self, seconds: float = 270.0) -> None:
         """Returns when every running broker accepts connections and the metadata names all of them."""
         until = time.monotonic() + seconds
         running = [broker for broker in self.brokers if broker.alive]
@@ -308,7 +308,7 @@ class LocalCluster:
             ["--files", files, *(["--print-data-log"] if records else [])],
         )
 
-    def run_tool(self, main_class: str, arguments: Iterable[str], seconds: float = 120.0) -> str:
+    def run_tool(self, main_class: str, arguments: Iterable[str], seconds: float = 360.0) -> str:
         """Runs one of Kafka's tools and returns its standard output.
 
         `{config}` in an argument becomes the path of a properties file of the internal super user, `{bootstrap}` its
@@ -357,7 +357,7 @@ class LocalCluster:
         found = self.admin().list_topics(topic, timeout=5).topics[topic].partitions
         return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
 
-    def _until(self, condition: Callable[[], bool], problem: str, seconds: float = 60.0) -> None:
+    def _until(self, condition: Callable[[], bool], problem: str, seconds: float = 180.0) -> None:
         until, cause = time.monotonic() + seconds, ""
         while True:
             try:

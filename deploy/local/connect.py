@@ -81,7 +81,7 @@ class _Program:
         """What stands behind the properties file on the command line."""
         return []
 
-    def start(self, seconds: float = 90.0) -> Self:
+    def start(self, seconds: float = 270.0) -> Self:
         """Start it with the properties as they are now, and wait until it is ready."""
         path = write_properties(self.directory / "program.properties", self.properties)
         self._process = JavaProcess(
@@ -97,7 +97,7 @@ class _Program:
         self._wait_ready(seconds)
         return self
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = 90.0) -> int:
         """SIGTERM, kill -9 if it has not ended after `seconds`; the exit code."""
         return self.process.stop(seconds)
 
@@ -174,7 +174,7 @@ class _Worker(_Program):
         # While it starts, Jetty answers for it: in HTML.
         return status, json.loads(text) if text[:1] in (b"{", b"[", b'"') else text.decode(errors="replace") or None
 
-    def wait_running(self, connector: str, tasks: int = 1, seconds: float = 60.0) -> None:
+    def wait_running(self, connector: str, tasks: int = 1, seconds: float = 180.0) -> None:
         """Return when `connector` and at least `tasks` of its tasks are RUNNING; LocalError with the state if not."""
         until = time.monotonic() + seconds
         state: Any = None

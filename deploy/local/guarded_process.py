@@ -50,7 +50,7 @@ class GuardedProcess:
         """None while it runs; negative: the signal that ended it."""
         return self._process.poll()
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = 90.0) -> int:
         """SIGTERM, then kill -9 if it has not ended after `seconds`. Returns the exit code."""
         self.resume()
         self._signal(signal.SIGTERM)

@@ -19,7 +19,7 @@ def run_tool(
     *,
     properties: Mapping[str, str],
     directory: Path,
-    seconds: float = 120.0,
+    seconds: float = 360.0,
     version: str = KAFKA_VERSION,
 ) -> str:
     """Runs `main_class` and returns its standard output.

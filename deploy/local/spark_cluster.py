@@ -38,7 +38,7 @@ LOOPBACK: Final = "127.0.0.1"
 HEAP: Final = "128m"
 # What a worker may give to executors, by Spark's own count; nothing is allocated for it.
 MEMORY: Final = "64g"
-STARTS_S: Final = 120.0
+STARTS_S: Final = 360.0
 POLL_S: Final = 0.1
 # Only these of this process's variables reach executors: nothing that a test has in its environment helps them.
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME")

@@ -14,7 +14,7 @@ import psutil
 from deploy.local.errors import NotInTime
 
 BACKEND: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-ENDS_S: Final = 20.0
+ENDS_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)

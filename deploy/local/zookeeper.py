@@ -25,7 +25,7 @@ class ZooKeeper:
         self._version = version
         self._process: JavaProcess | None = None
 
-    def start(self, seconds: float = 60.0) -> None:
+    def start(self, seconds: float = 180.0) -> None:
         """Start it, unless it runs, and wait until it serves."""
         if self._process is not None and self._process.alive:
             return
@@ -57,7 +57,7 @@ class ZooKeeper:
                 raise NotInTime(f"{self._name} does not serve after {seconds:g} s (log: {self.log})")
             time.sleep(0.05)
 
-    def wait_until_forgotten(self, node: int, seconds: float = 60.0) -> None:
+    def wait_until_forgotten(self, node: int, seconds: float = 180.0) -> None:
         """Returns when a killed broker's session has ended. Before that the broker can't register and ends."""
         until = time.monotonic() + seconds
         while (there := self._ephemerals()) is None or f"/brokers/ids/{node}" in there:

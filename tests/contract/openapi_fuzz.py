@@ -49,7 +49,7 @@ def make_connectors(worker: Product) -> None:
         made = worker.rest.post("/connectors", json={"name": name, "config": config, "initial_state": state})
         assert made.is_success, made.text
     # Before Spark is up, a task that is restarted is waited for.
-    worker.wait_running("running", seconds=120)
+    worker.wait_running("running")
 
 
 def fuzz(worker: Product, seed: int, *arguments: str) -> subprocess.CompletedProcess[str]:

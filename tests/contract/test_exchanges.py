@@ -95,7 +95,7 @@ def have_spark_started(worker: Product) -> None:
         "heartbeats.topic.replication.factor": "1",
     }
     worker.put("first", config)
-    worker.wait_running("first", seconds=120)
+    worker.wait_running("first")
     worker.delete("first")
 
 
@@ -140,7 +140,6 @@ def prepared(source_cluster: LocalCluster) -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "as_it_came",
     [

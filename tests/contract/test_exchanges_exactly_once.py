@@ -16,7 +16,7 @@ from tests.contract.test_exchanges import have_spark_started
 from tests.contract.test_exchanges_standalone import replayed
 from tests.e2e.product import Product
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 HERE: Final = Path(__file__).parent
 # Kafka's worker never ends these two, and what it then shows is still there.

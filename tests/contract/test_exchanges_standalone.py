@@ -19,7 +19,7 @@ from tests.contract.test_exchanges import REPLAY, have_spark_started
 from tests.e2e.product import Product
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 HERE: Final = Path(__file__).parent
 EXCHANGES: Final = merged()

@@ -12,7 +12,7 @@ from deploy.local import LocalCluster
 from tests.waiting import wait_for
 
 
-def end_offsets(cluster: LocalCluster, topic: str, seconds: float = 60.0) -> dict[int, int]:
+def end_offsets(cluster: LocalCluster, topic: str, seconds: float = 180.0) -> dict[int, int]:
     """Partition → end offset; empty if there is no such topic. Never creates it.
 
     Asks on for so long where an answer is lost, or new partitions have no leader yet; then raises KafkaException.
@@ -44,7 +44,7 @@ def _present_ends(consumer: Consumer, topic: str) -> dict[int, int]:
     return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions}
 
 
-def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = 120.0) -> None:
+def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = 360.0) -> None:
     """Wait until the topic's end offsets are at least these, for as long as records come (tests/waiting.py)."""
     seen: dict[int, int] = {}
 

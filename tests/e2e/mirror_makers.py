@@ -108,7 +108,7 @@ class MirrorMaker:
         assert self._process is not None, "it was not started"
         return self._process
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = 90.0) -> int:
         """SIGTERM, and wait; the exit code."""
         self.process.terminate()
         return self.wait_ended(seconds)
@@ -118,7 +118,7 @@ class MirrorMaker:
         self.process.send_signal(signal.SIGKILL)
         self.wait_ended()
 
-    def wait_ended(self, seconds: float = 60.0) -> int:
+    def wait_ended(self, seconds: float = 180.0) -> int:
         """Waits until it has ended; the exit code."""
         try:
             code = self.process.wait(seconds)
@@ -131,7 +131,7 @@ class MirrorMaker:
         """All that it has said."""
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
-    def wait_logged(self, text: str, seconds: float = 90.0) -> None:
+    def wait_logged(self, text: str, seconds: float = 270.0) -> None:
         """Waits until the log has this text."""
         try:
             wait_for_state(
@@ -141,7 +141,7 @@ class MirrorMaker:
             raise WaitTimedOut(f"{error}\n{self.log_text()}") from None
         assert text in self.log_text(), f"MirrorMaker has ended:\n{self.log_text()}"
 
-    def wait_running(self, tasks: int = 1, seconds: float = 180.0) -> None:
+    def wait_running(self, tasks: int = 1, seconds: float = 360.0) -> None:
         """Waits until so many tasks copy: on a busy machine Spark takes most of a minute to start."""
 
         def running() -> bool:

@@ -98,7 +98,7 @@ class OldLink:
         for kind in KINDS:
             self.product.put(self.name(kind), self.config(kind))
         for kind in KINDS:
-            self.product.wait_running(self.name(kind), seconds=120)
+            self.product.wait_running(self.name(kind))
 
     def config(self, kind: str) -> dict[str, str]:
         """As for Kafka's own connector of that kind."""

@@ -28,8 +28,8 @@ from tests.waiting import WaitTimedOut, wait_for_state
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 OFFSETS_PARTITIONS: Final = 5
-# On a busy machine Spark takes most of a minute to start: patience costs nothing where it isn't needed.
-PATIENCE_S: Final = 120.0
+# On a busy machine Spark takes most of a minute to start, and a slow one takes three times as long.
+PATIENCE_S: Final = 360.0
 # The parts of the tree, as `Product.parts` names them. On a Spark cluster daemons and tasks are the executors'.
 WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
 EXECUTOR: Final = "executor"
@@ -59,7 +59,7 @@ class Product:
         self.spark = shared_cluster() if shared else spark
         self.group = group
         self.port = free_port()
-        self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=90)
         self.directory = Path(tempfile.mkdtemp(prefix=f"product-{group}-"))
         watchdog().guard_directory(str(self.directory))
         self.log_file = self.directory / "worker.log"
@@ -129,7 +129,7 @@ class Product:
             raise WaitTimedOut(f"{error}; its log ends with:\n{self.log_tail()}") from None
         return self
 
-    def wait_ended(self, seconds: float = 60.0) -> int:
+    def wait_ended(self, seconds: float = PATIENCE_S) -> int:
         """Wait until the worker has ended by itself; its exit code."""
         try:
             code = self.process.wait(seconds)
@@ -138,12 +138,12 @@ class Product:
         watchdog().forget_process(self.process.pid)
         return code
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = PATIENCE_S) -> int:
         """SIGTERM, and wait; the exit code. WaitTimedOut if anything of the tree is left."""
         self.parts()
         self.process.terminate()
         code = self.wait_ended(seconds)
-        wait_for_state(lambda: not self.survivors(), "no process of the tree is left", 30)
+        wait_for_state(lambda: not self.survivors(), "no process of the tree is left")
         return code
 
     def kill(self, *parts: str) -> None:
@@ -249,7 +249,7 @@ class Product:
         """DELETE a connector, and wait until it has no tasks left."""
         self._json("DELETE", self.connector_path(name))
         wait_for_state(
-            lambda: self.rest.get(self.connector_path(name)).status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 60
+            lambda: self.rest.get(self.connector_path(name)).status_code == httpx.codes.NOT_FOUND, f"{name} is gone"
         )
 
     def status(self, name: str) -> dict[str, Any]:
@@ -281,7 +281,7 @@ class Product:
             assert "FAILED" in states or "FAILED" not in self.states(name), f"{name} has failed: {status}"
             raise WaitTimedOut(f"{error}; it is {status}\n{self.log_tail()}") from None
 
-    def wait_going_on(self, name: str, cluster: LocalCluster, topic: str, seconds: float = 60.0) -> None:
+    def wait_going_on(self, name: str, cluster: LocalCluster, topic: str, seconds: float = 180.0) -> None:
         """Wait until every partition of `topic` gets records that were not there before.
 
         What is not RUNNING when the time is over brings none yet: that is late, and WaitTimedOut. AssertionError otherwise.
@@ -304,13 +304,15 @@ class Product:
 
     def _json(self, method: str, path: str, body: object = None) -> Any:
         # As in Connect: while the worker is about to become the leader it asks callers to come again.
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while True:
             answer = self.rest.request(method, path, json=body) if body is not None else self.rest.request(method, path)
             if answer.status_code not in (httpx.codes.CONFLICT, httpx.codes.SERVICE_UNAVAILABLE):
                 break
             if time.monotonic() > until:
-                raise WaitTimedOut(f"not within 60 s: {method} {path} is not asked to come again; {answer.text}")
+                raise WaitTimedOut(
+                    f"not within {PATIENCE_S:g} s: {method} {path} is not asked to come again; {answer.text}"
+                )
             time.sleep(0.2)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}\n{self.log_tail()}"
         return answer.json() if answer.content else None

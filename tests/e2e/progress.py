@@ -92,7 +92,7 @@ class Progress:
         older = [ends for looked, ends in self._samples if looked <= now - seconds]
         return bool(older) and older[-1] == self.ends
 
-    def look(self, seconds: float = 60) -> Mapping[Partition, int]:
+    def look(self, seconds: float = 180) -> Mapping[Partition, int]:
         """The end offsets now."""
         with self._turn:
             asked = self._admin.list_offsets(self._asked, request_timeout=seconds)

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 GROUP, REMOTE, HELLO = "my-cg", "kafka-1.test", "Hello, Kafka!"
 TODAY: Final = {row.command: row.today for row in told.COMMANDS}
 CONNECTORS: Final = [f"mirror-{kind}-connector" for kind in ("checkpoint", "heartbeat", "source")]
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 360.0
 # Of the guides, but for groups: their "*" is no regular expression, and Kafka refuses it, too.
 VENDORS_FILE: Final = """clusters = <source_cluster_alias>, <target_cluster_alias>
 <target_cluster_alias>.bootstrap.servers = hostname1:9092,hostname2:9092,hostname3:9092

@@ -24,7 +24,7 @@ PASSWORD: Final = "right-horse-battery"
 WRONG_PASSWORD: Final = "wrong-staple-correct"
 NOBODY: Final = "127.0.0.1:1"
 EXTENSION: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
-LIMIT_S: Final = 120.0
+LIMIT_S: Final = 360.0
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
             if not parts or WORKER in parts:
                 product.start()
             # The successor may run before the last orphan has ended; the data shows below that it does not write.
-            wait_gone([process for part in orphans for process in tree[part]], 60)
+            wait_gone([process for part in orphans for process in tree[part]], 180)
             link.wait_copying()
             time.sleep(dice.uniform(*LOADED_S))
         copied_whole(link, writer, progress, capsys)

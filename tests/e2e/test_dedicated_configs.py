@@ -21,16 +21,7 @@ from tests.e2e.ends import end_offsets
 from tests.e2e.identity_topics import produce
 from tests.waiting import wait_for, wait_for_state
 
-pytestmark = [
-    *(
-        pytest.mark.brokers,
-        pytest.mark.spark,
-        pytest.mark.mm2,
-        pytest.mark.timeout(600),
-        pytest.mark.long,
-        pytest.mark.soak,
-    )
-]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.long, pytest.mark.soak]
 
 UPSTREAM, DOWNSTREAM = "files-east", "files-west"
 TOPIC: Final = "of-files"
@@ -67,7 +58,7 @@ SETTINGS: Final = {
 }
 # Read by the config provider.
 PROVIDED: Final = {"excluded": "min.insync.replicas", "retries": "9"}
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 360.0
 Stored = dict[str, list[bytes]]
 
 

@@ -21,7 +21,7 @@ from tests.e2e.copies import Copies, copies
 from tests.e2e.dedicated import Dedicated, mm2_properties
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.long, pytest.mark.soak]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.soak]
 
 
 @dataclass

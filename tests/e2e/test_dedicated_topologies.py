@@ -15,7 +15,7 @@ from tests.e2e.copies import Copies, copies
 from tests.e2e.dedicated import Dedicated, mm2_properties
 from tests.e2e.product import PATIENCE_S
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.long, pytest.mark.soak]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.soak]
 
 # Topic → the flows that copy it. A, B and C also stand for the guide's names.
 TOPOLOGIES: Final[Mapping[str, tuple[str, ...]]] = {

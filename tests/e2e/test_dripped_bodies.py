@@ -33,7 +33,7 @@ def test_two_hundred_dripped_bodies_leave_the_worker_small_and_at_work(
     source_cluster.create_topic("dripped-orders")
     with Product(target_cluster, group="dripped") as worker, contextlib.ExitStack() as opened:
         worker.put("good", mirror_config(source_cluster, target_cluster, "dripped-orders"))
-        worker.wait_running("good", seconds=150)
+        worker.wait_running("good")
         process = psutil.Process(worker.process.pid)
         before = process.memory_info().rss
         peak = before

@@ -18,7 +18,7 @@ from tests.e2e.reading import records
 from tests.seeds import chance
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 NAME: Final = "once"
 TOPIC: Final = "once-numbers"
@@ -73,13 +73,13 @@ def test_each_record_is_seen_once_and_in_order_whatever_is_killed(
         with Product(target_cluster, group=group, properties=PROPERTIES) as product:
             with Writer(source_cluster, TOPIC, PARTITIONS, RATE) as writer:
                 product.put(NAME, config)
-                product.wait_running(NAME, tasks=2, seconds=120)
+                product.wait_running(NAME, tasks=2)
                 for parts in KILLS * rounds:
                     time.sleep(dice.uniform(1.0, 3.0))
                     product.kill(*parts)
                     if WORKER in parts:
-                        product.start(120)
-                    product.wait_running(NAME, tasks=2, seconds=120)
+                        product.start()
+                    product.wait_running(NAME, tasks=2)
                     product.wait_going_on(NAME, target_cluster, COPY)
             _wait_for_all_of_it(writer, target_cluster)
             # And the source offsets are those of the last records.
@@ -105,17 +105,17 @@ def test_with_two_workers_the_one_that_is_left_ends_the_transactions_of_the_othe
     try:
         with Writer(source_cluster, TOPIC, PARTITIONS, RATE) as writer:
             for each in workers:
-                each.start(120)
+                each.start()
             workers[0].put(NAME, config)
-            workers[0].wait_running(NAME, tasks=2, seconds=120)
+            workers[0].wait_running(NAME, tasks=2)
             # The one that leads, and the one that does not, in some order.
             for killed, left in (workers, reversed(workers)):
                 time.sleep(3)
                 killed.kill(*ALL)
-                left.wait_running(NAME, tasks=2, seconds=120)
+                left.wait_running(NAME, tasks=2)
                 left.wait_going_on(NAME, target_cluster, COPY)
-                killed.start(120)
-                left.wait_running(NAME, tasks=2, seconds=120)
+                killed.start()
+                left.wait_running(NAME, tasks=2)
         _wait_for_all_of_it(writer, target_cluster)
         assert any("fenced" in each.log_text() for each in workers)
     finally:
@@ -140,19 +140,19 @@ def test_a_java_worker_that_is_killed_and_ours_hand_the_copy_to_each_other(
         with Writer(source_cluster, TOPIC, PARTITIONS, RATE) as writer:
             java.start()
             assert java.request("PUT", f"/connectors/{NAME}/config", config)[0] == 201
-            java.wait_running(NAME, tasks=2, seconds=120)
+            java.wait_running(NAME, tasks=2)
             time.sleep(5)
             java.kill()
-            ours.start(120)
-            ours.wait_running(NAME, tasks=2, seconds=120)
+            ours.start()
+            ours.wait_running(NAME, tasks=2)
             ours.wait_going_on(NAME, target_cluster, COPY)
             ours.kill(*ALL)
             java.start()
-            java.wait_running(NAME, tasks=2, seconds=120)
+            java.wait_running(NAME, tasks=2)
             time.sleep(5)
             java.kill()
-            ours.start(120)
-            ours.wait_running(NAME, tasks=2, seconds=120)
+            ours.start()
+            ours.wait_running(NAME, tasks=2)
             ours.wait_going_on(NAME, target_cluster, COPY)
         _wait_for_all_of_it(writer, target_cluster)
     finally:

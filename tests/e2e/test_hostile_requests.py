@@ -221,8 +221,8 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
         found.locations[name] = made.headers["location"]
     _create_crowd(worker, target_cluster)
     assert worker.rest.put(f"/connectors/{LONG_NAME}/resume").status_code == httpx.codes.ACCEPTED
-    worker.wait_running(LONG_NAME, seconds=120)
-    worker.wait_running("good", seconds=120)
+    worker.wait_running(LONG_NAME)
+    worker.wait_running("good")
     with contextlib.ExitStack() as open_ones:
         for number in range(SLOW):
             slow = open_ones.enter_context(socket.create_connection(("127.0.0.1", worker.port), 60))

@@ -101,11 +101,11 @@ def kill(product: Product, progress: Progress, parts: tuple[str, ...], dice: Ran
     doomed = [process for part in parts if part != WORKER for process in tree[part]]
     when = time.monotonic()
     product.kill(*parts)
-    wait_gone(doomed, 60)
+    wait_gone(doomed, 180)
     come = progress.look()
     if WORKER in parts:
         product.start()
-        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 60)
+        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 180)
     return Kill(when, come)
 
 

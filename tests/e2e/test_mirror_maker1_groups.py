@@ -21,7 +21,7 @@ from tests.e2e.mirror_makers import (
 )
 from tests.waiting import wait_for_state
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.long]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 PARTITIONS: Final = 6
 COUNT: Final = 600

@@ -18,7 +18,7 @@ from tests.e2e.rights_table import Row, grant, revoke, rows
 from tests.paths import ROOT
 from tests.waiting import wait_for_state
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.long]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 PAGE: Final = ROOT / "docs" / "mirrormaker1.md"
 NOT_HERE: Final = "before Kafka 2.8"

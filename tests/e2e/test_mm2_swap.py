@@ -15,8 +15,7 @@ from deploy.local import LocalCluster
 from tests.e2e.reading import values
 from tests.e2e.turns import EACH, MIDDLE, PARTITIONS, Turns, with_connect, with_dedicated, with_dedicated_and_worker
 
-# Three programs start in it, and a machine may be slow and busy.
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.timeout(600), pytest.mark.soak]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.soak]
 
 CLUSTER_UNUSABLE: Final = 4
 JAVA, OURS, JAVA_AGAIN = range(3)

@@ -25,7 +25,7 @@ from tests.e2e.own_hosts import OwnHosts, why_not
 from tests.e2e.product import Product
 from tests.e2e.progress import Progress
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 TOPIC: Final = "to-own-hosts"
 COPY: Final = f"A.{TOPIC}"

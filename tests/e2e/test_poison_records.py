@@ -106,7 +106,7 @@ def test_poison_at_the_source_stays_there_and_poison_in_the_topics_takes_nobody_
 
         worker.kill()
         write_orders(source, "poison-orders", 10)
-        worker.start(90)
+        worker.start()
         arrives(worker, "poison-orders", 30)
         answers(worker, ["evil", "good", "torn"])
         worker.wait_running("good")

@@ -90,7 +90,7 @@ def survived(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Surv
             doomed = product.parts()[TASK]
             when = time.monotonic()
             product.kill(TASK)
-            wait_gone(doomed, 60)
+            wait_gone(doomed, 180)
             kills.append(Kill(when, progress.look()))
         slow(source, ALIAS, NAME, None)
 

@@ -19,7 +19,7 @@ from tests.e2e.reading import CONTROL, batches
 from tests.seeds import chance
 from tests.waiting import wait_for, wait_for_state
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 NAME: Final = "executors"
 PARTITIONS: Final = 8

@@ -21,11 +21,7 @@ from tests.e2e.reading import values
 from tests.e2e.turns import EACH, KINDS, OFTEN, PARTITIONS, SETTINGS, Turns
 from tests.paths import ROOT
 
-# Three programs start in it.
-pytestmark = [
-    *(pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.timeout(600)),
-    *(pytest.mark.soak, pytest.mark.long),
-]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.soak, pytest.mark.long]
 
 EACH_TURN = pytest.mark.parametrize(
     "turn", [pytest.param(0, id="java"), pytest.param(1, id="ours"), pytest.param(2, id="java_again")]

@@ -70,7 +70,7 @@ def test_a_worker_in_the_background_has_what_kafkas_variables_give(
     wait_for_state(lambda: _answers(port), "the worker answers", PATIENCE_S)
     tree = [worker, *worker.children(recursive=True)]
     worker.terminate()
-    wait_gone(tree, 30)
+    wait_gone(tree, 180)
     log = log_file.read_text()
     for name in ("KAFKA_OPTS: -Djavax.net.ssl.keyStorePassword has", "KAFKA_LOG4J_OPTS has no", "JMX_PORT has no"):
         assert f" WARNING {name}" in log

@@ -17,7 +17,7 @@ from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
-PATIENCE_S = 120.0
+PATIENCE_S = 360.0
 
 
 def write(cluster: LocalCluster, topic: str, *values: bytes) -> None:

@@ -29,7 +29,7 @@ EACH: Final = RECORDS // PARTITIONS
 # Where READER stands among the records of a turn: no sync of Java's is for it.
 MIDDLE: Final = 70
 # Java's clients and Spark start in it, on a machine that may be busy.
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 360.0
 # Java's tasks get a few seconds to end, and on a busy machine give up before their last commit: it commits while it runs.
 OFTEN: Final = {"offset.flush.interval.ms": "1000"}
 KINDS: Final = ("Source", "Checkpoint", "Heartbeat")
@@ -251,7 +251,7 @@ def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[],
         # It asks for some time until it believes the refusal: Java copies meanwhile.
         ours.launch()
         turns.turn(exact=False)
-        turns.refusal_code = ours.wait_ended(60)
+        turns.refusal_code = ours.wait_ended()
         turns.refusal = ours.log_text()[said:]
         turns.wait_committed()
         java.stop()

@@ -61,7 +61,7 @@ class Started:
         code = self.process.poll()
         assert code is None, f"{self.command} ended with code {code}:\n{self.text()[-3000:]}"
 
-    def wait_ended(self, seconds: float = 60.0) -> int:
+    def wait_ended(self, seconds: float = 180.0) -> int:
         """The exit code, once it has ended."""
         try:
             code = self.process.wait(seconds)
@@ -161,7 +161,7 @@ class Shell:
         *,
         typed: str = "",
         folder: str = "",
-        seconds: float = 120.0,
+        seconds: float = 360.0,
     ) -> str:
         """What a command says that has to succeed; `typed`: what comes from the keyboard, `folder`: where it is run."""
         done = subprocess.run(
@@ -197,7 +197,7 @@ class Shell:
         self._started.append(started)
         return started
 
-    def wait_for_text(self, started: Started, words: str, seconds: float = 120.0) -> None:
+    def wait_for_text(self, started: Started, words: str, seconds: float = 360.0) -> None:
         """Until a program says so."""
 
         def said() -> bool:

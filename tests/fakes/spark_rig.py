@@ -172,7 +172,7 @@ class SparkRig:
         """What the task's process saw of its surroundings."""
         return dict(json.loads(next(line for line in self.said(task) if line.startswith("{"))))
 
-    async def until(self, condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+    async def until(self, condition: Callable[[], bool], what: str, seconds: float = 270.0) -> None:
         """Waits for a condition; its tasks are fakes, which copy no records."""
         try:
             await state_reached(condition, what, seconds, 0.02)

@@ -183,7 +183,7 @@ class Running:
         self.link = link
         self.task = task
 
-    async def copied(self, records: int, seconds: float = 60.0) -> None:
+    async def copied(self, records: int, seconds: float = 180.0) -> None:
         """Waits until the task has had so many records acknowledged, and goes on for as long as more are."""
         acknowledged = -1
         async with asyncio.timeout(seconds * PROLONGED), asyncio.timeout(seconds) as patience:
@@ -194,7 +194,7 @@ class Running:
                 self.check_running()
                 await asyncio.sleep(0.01)
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 180.0) -> None:
         """Waits for a condition; a task that ended meanwhile raises what it raised."""
         async with asyncio.timeout(seconds):
             while not condition():
@@ -210,7 +210,7 @@ class Running:
     async def finish(self) -> None:
         """Told to finish, it commits and returns."""
         self.link.finish()
-        await asyncio.wait_for(self.task, 60)
+        await asyncio.wait_for(self.task, 180)
 
     def assign(self, topics: Mapping[str, int]) -> None:
         """Another assignment, under the next version."""

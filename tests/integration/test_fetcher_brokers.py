@@ -20,7 +20,7 @@ from mirror_connect.kafka_io.protocol.fetch import Fetch
 from tests.brokers import delete_before
 from tests.fakes.fetched_copy import fetching
 
-pytestmark = [pytest.mark.brokers, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.brokers
 
 PROPERTIES = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
@@ -67,7 +67,7 @@ class Copy:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not true():
             await asyncio.sleep(0.02)
 
@@ -197,7 +197,7 @@ async def test_a_replica_in_the_clients_rack_is_read_and_given_up_when_it_dies(b
     await produce(brokers, "racks", 10)
     partition = TopicPartition("racks", 0)
     async with copying(brokers) as asking:
-        async with asyncio.timeout(60):  # the broker that is asked may not know the topic yet
+        async with asyncio.timeout(180):  # the broker that is asked may not know the topic yet
             while (found := asking.cluster.leader(*partition)) is None:
                 await asking.cluster.refresh(["racks"])
         leader = found.node_id

@@ -51,7 +51,7 @@ def group() -> str:
     return f"group-{uuid.uuid4().hex[:8]}"
 
 
-async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 180) -> None:
     await state_reached(condition, "what the group was to become", seconds)
 
 

@@ -104,7 +104,7 @@ def shared(among: list[Worker], items: int = 2 + 9) -> bool:
     return len(runs) == len(set(runs)) == items and max(tasks) - min(tasks) <= 1
 
 
-async def until_shared(among: list[Worker], seconds: float = 30.0) -> float:
+async def until_shared(among: list[Worker], seconds: float = 90.0) -> float:
     """Seconds until then."""
     begun = time.monotonic()
     await state_reached(lambda: shared(among), "every connector and task running once, evenly spread", seconds)

@@ -243,7 +243,7 @@ def test_what_is_no_port_is_named() -> None:
     assert (said.returncode, "'kafka' is no port: give a number from 1 to 65535" in said.stderr) == (2, True)
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 180.0) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

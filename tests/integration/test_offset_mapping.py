@@ -239,7 +239,7 @@ async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeat
         produce(source, topic, numbered(5, total))
         # How many records are left to copy is what the kills have decided.
         last = b"%d" % (total + 4)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(360):
             while await asyncio.to_thread(newest, target, topic) != last:
                 await asyncio.sleep(0.1)
         await task.finish()

@@ -194,7 +194,7 @@ async def test_groups_of_a_topic_made_again_are_never_led_among_the_former_ones_
 
 async def recorded(link: Link, places: Mapping[int, int]) -> None:
     """Waits until positions are translated so: they are as soon as the task has recorded all that it copied."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (found := await asyncio.to_thread(translated, link, range(len(places)))) != places:
             assert all(offset <= places[at] for at, offset in found.items())
             await asyncio.sleep(0.1)

@@ -88,7 +88,7 @@ class Followed(SamplingWatcher):
     def notice(self, line: str) -> None:
         self.notices.append(line)
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 90.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 270.0) -> None:
         async with asyncio.timeout(seconds):
             while not condition():
                 assert self.task is not None

@@ -183,7 +183,7 @@ async def test_positions_that_may_not_be_written_are_named_while_records_are_cop
         await task.until(lambda: task.link.problem_lines == tuple(task.link.log_lines))
         allow(cluster, WRITER, TOPIC, elsewhere, AclOperation.WRITE)
         await task.until(lambda: task.link.problem_lines == ())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not any(True for _ in messages(cluster, elsewhere)):
                 await asyncio.sleep(0.2)
         await task.finish()

@@ -130,7 +130,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
     await store.stop()
 
 
-async def until(condition: Callable[[], Any], seconds: float = 60) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 180) -> None:
     # They are what is copied: one that is wrong is no state that comes late.
     await asyncio.to_thread(wait_for, condition, "the target's configs and ACLs are like that", seconds)
 

@@ -38,7 +38,7 @@ from tests.waiting import state_reached, wait_for_state
 pytestmark = [pytest.mark.brokers]
 
 PARTITIONS: Final = 3
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 180.0
 # So that the coordinator aborts soon what is open for too long.
 PROMPT: Final = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
 OLDEST, OLD = OLD_VERSIONS

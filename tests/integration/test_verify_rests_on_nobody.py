@@ -273,7 +273,7 @@ async def copied_and_verified(source: LocalCluster, target: LocalCluster) -> Seq
     fill(source, topic)
     reading = {"isolation.level": "read_committed"}
     async with running(spec_for(source, target, {topic: 2}, consumer=reading)) as task:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not {one(last)["timestamp"] for last in LAST} <= await asyncio.to_thread(times, target, f"A.{topic}"):
                 await asyncio.sleep(0.1)
         await task.finish()

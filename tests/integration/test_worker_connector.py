@@ -50,7 +50,7 @@ class Host:
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.tasks = [task["task.assigned.partitions"] for task in task_configs]
 
-    async def until(self, condition: Callable[[Host], Any], seconds: float = 60) -> None:
+    async def until(self, condition: Callable[[Host], Any], seconds: float = 180) -> None:
         await state_reached(lambda: condition(self), "what the connector's connector was to tell", seconds, 0.02)
 
 

@@ -74,7 +74,7 @@ class Application:
 
     def close(self) -> None:
         """Ends it."""
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=180)
         self._log.close()
 
 

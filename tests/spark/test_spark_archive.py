@@ -19,7 +19,7 @@ from deploy.local.spark_cluster import SparkCluster
 from mirror_connect.spark_jobs.environment_archive import pack
 from mirror_connect.spark_jobs.executor_versions import PRODUCT, versions
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 # A worker's driver in short. It opens the session as that does, and prints what it found as one object.
 _DRIVER: Final = """

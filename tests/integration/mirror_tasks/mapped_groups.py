@@ -34,7 +34,7 @@ RANGES = "mm2-offset-runs.A.internal"
 COMPACT = {"cleanup.policy": "compact"}
 
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 def spec(source: LocalCluster, target: LocalCluster, kind: str, *groups: str, **config: str) -> TaskSpec:

@@ -85,7 +85,7 @@ async def no_longer_compacted(source: LocalCluster, topic: str) -> list[Record]:
     await state_reached(kept, f"{topic} is compacted no longer", in_thread=True)
     # A round that has begun goes on to its end.
     before, present = None, await asyncio.to_thread(read, source, topic)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while before != present:
             await asyncio.sleep(1)
             before, present = present, await asyncio.to_thread(read, source, topic)

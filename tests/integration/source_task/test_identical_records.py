@@ -68,7 +68,7 @@ async def test_a_compacted_topic_with_gaps_arrives_without_its_gaps(source: Loca
     for each in rounds:
         produce(source, topic, each, **{"batch.num.messages": 20})
         await asyncio.sleep(0.7)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while len(read(source, topic)) >= 1_000:
             produce(source, topic, [{"key": b"tick", "value": b"tick"}])
             await asyncio.sleep(0.5)
@@ -86,7 +86,7 @@ async def test_tombstones_behind_a_delete_horizon_arrive_with_the_times_they_had
     keyed = [{**line, "key": b"%d" % (number % 50)} for number, line in enumerate(lines(500))]
     tombstones = [{**line, "value": None} for line in keyed[10:20]]
     produce(source, topic, keyed + tombstones, **{"linger.ms": 300, "compression.type": "lz4"})
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         # The cleaner writes the horizon over the base timestamp, and every later time counts from it.
         while not any(attributes & DELETE_HORIZON for attributes, _, _ in batches(source, topic, 0)):
             await asyncio.sleep(0.7)
@@ -150,7 +150,7 @@ async def test_from_the_latest_on_only_what_comes_later_is_copied(source: LocalC
     async with running(spec) as task:
         later = 0
         # The task has looked where the end is when something that came later is copied.
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(360):
             while not task.link.counters.get("records"):
                 await asyncio.to_thread(produce, source, topic, [{"value": b"later %d" % later, "partition": 0}])
                 later += 1

@@ -92,7 +92,7 @@ class Told:
     def last(self) -> PartitionMeasures:
         return self.rows[-1][1]
 
-    async def until_lag(self, lag: int | None, seconds: float = 30.0) -> None:
+    async def until_lag(self, lag: int | None, seconds: float = 90.0) -> None:
         async with asyncio.timeout(seconds):
             while not self.rows or self.last.lag != lag:
                 self._task.check_running()
