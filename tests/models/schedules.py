@@ -35,7 +35,7 @@ KINDS = (
 )
 SHAPES = ("plain", "plain", "plain", "lz4", "gaps", "control", "append_time")
 # `make soak` has more of them, and other ones each time.
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "100"))
 SEED = int(os.environ.get("MODEL_SEED", "20261122"))
 
 # Of batches: how many records, and how many bytes a value has.
@@ -78,11 +78,15 @@ def lives(
     links: tuple[int | None, ...] = SOMETIMES_THIN,
     *,
     kind: Callable[[Schedule], Life] = Life,
+    number: int = SEED,
     **other: Any,
 ) -> Callable[[], None]:
-    """A function that goes through so many lives, and raises what the first broken one raises, made smaller."""
+    """A function that goes through so many lives, and raises what the first broken one raises, made smaller.
 
-    @seed(SEED)
+    `number`: the seed of the lives.
+    """
+
+    @seed(number)
     @settings(
         max_examples=examples,
         deadline=None,
