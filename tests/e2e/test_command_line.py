@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
 from tests.e2e.ends import wait_ends
-from tests.e2e.product import Product, mirror_config
+from tests.e2e.product import PATIENCE_S, Product, mirror_config
 from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers]
@@ -52,15 +53,22 @@ class Commands:
     def states(self, name: str) -> list[str]:
         """The connector's, then its tasks'; empty while there is none."""
         # In between a task may be UNASSIGNED, which is code 1.
-        found = self.json("status", code=None).get(name)
-        return (
-            []
-            if found is None
-            else [each["state"] for each in (found["status"]["connector"], *found["status"]["tasks"])]
-        )
+        return _states(self.json("status", code=None).get(name))
 
     def wait(self, name: str, *states: str) -> None:
-        wait_for_state(lambda: self.states(name) == list(states), f"{name} is {states}", 120, 0.5)
+        """Until REST says so, which is cheap to ask, and then the command."""
+
+        def reached() -> bool:
+            answer = httpx.get(f"{self._url}/connectors", params={"expand": "status"}, timeout=90)
+            return answer.is_success and _states(answer.json().get(name)) == list(states)
+
+        wait_for_state(reached, f"{name} is {states}", PATIENCE_S)
+        wait_for_state(lambda: self.states(name) == list(states), f"the command says that {name} is {states}", pause=1)
+
+
+def _states(found: dict[str, Any] | None) -> list[str]:
+    parts = () if found is None else (found["status"]["connector"], *found["status"]["tasks"])
+    return [each["state"] for each in parts]
 
 
 def produce(cluster: LocalCluster, topic: str, count: int) -> None:
@@ -104,7 +112,7 @@ def test_a_link_from_its_file_to_its_end(
         lag = next(each["lag"] for each in run.json("lag", link, "--by", "link")["links"])
         return lag["records"] == 0 and lag["seconds"] == 0 and lag["partitions_unknown"] == 0
 
-    wait_for_state(at_rest, f"{link} has no lag", 60, 0.5)
+    wait_for_state(at_rest, f"{link} has no lag", pause=2)
     run("lag", link, "--max-lag", "5s")
     topics = run.json("topics", link)["topics"]
     assert [(each["topic"], each["remote_topic"], each["partitions"]) for each in topics] == [
@@ -123,8 +131,7 @@ def test_a_link_from_its_file_to_its_end(
     wait_for_state(
         lambda: run.json("lag", link, "--by", "link")["links"][0]["lag"]["seconds"] is None,
         "the lag is unknown",
-        60,
-        0.5,
+        pause=2,
     )
     assert "the lag is unknown" in run("lag", link, "--by", "link", "--max-lag", "1h", code=1)
     run("resume", name)
@@ -137,7 +144,7 @@ def test_a_link_from_its_file_to_its_end(
 
     assert "--yes does it without asking" in run("delete", name, code=2)
     run("delete", name, "--yes")
-    wait_for_state(lambda: run.states(name) == [], f"{name} is gone", 60, 0.5)
+    wait_for_state(lambda: run.states(name) == [], f"{name} is gone", pause=2)
     assert f"No status found for connector {name}" in run("status", name, code=2)
 
 
@@ -171,7 +178,7 @@ def test_a_plan_before_a_link_and_of_a_change_to_it(
     wait_ends(target_cluster, f"foreseen.{name}", {0: 300})
     # Source offsets are committed a moment after the records.
     wait_for_state(
-        lambda: run.json("plan", str(file))["plan"]["amount"]["records"] == 0, "nothing is left to copy", 60, 0.5
+        lambda: run.json("plan", str(file))["plan"]["amount"]["records"] == 0, "nothing is left to copy", pause=2
     )
     file.write_text(json.dumps({**config, "topics": f"{name},{more}"}))
     changed = run("plan", str(file))

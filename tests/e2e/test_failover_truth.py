@@ -33,9 +33,9 @@ REMOTE: Final = f"A.{TOPIC}"
 CHECKPOINTS: Final = "A.checkpoints.internal"
 RANGES: Final = "mm2-offset-runs.A.internal"
 SYNCS: Final = "mm2-offset-syncs.B.internal"
-RATE: Final = 500.0
+RATE: Final = 250.0
 # Everything may have to wait for a machine that does something else.
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 360.0
 STAYS_S: Final = 4.0
 CHECKPOINT: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
 
