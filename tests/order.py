@@ -26,7 +26,6 @@ MANY: Final = (
     "tests/e2e/test_any_worker.py",
     "tests/e2e/test_check_truth.py",
     "tests/e2e/test_demo.py",
-    "tests/spark/test_local_spark_cluster.py",
     "tests/spark/test_cluster_channel.py",
     "tests/spark/test_spark_closed_to_others.py",
 )

@@ -156,6 +156,8 @@ def test_answers_are_those_of_kafka_connect(target_cluster: LocalCluster, replay
         assert said == all_passed(steps), said + worker.log_tail(100)
 
 
+# tests/e2e/test_hostile_requests.py asks a worker that wants passwords.
+@pytest.mark.long
 def test_answers_are_those_of_kafka_connect_with_basic_authentication(
     target_cluster: LocalCluster, tmp_path: Path, replay: Replay
 ) -> None:

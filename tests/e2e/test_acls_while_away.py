@@ -21,11 +21,12 @@ from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
+# tests/unit/app/worker_connectors has the same without brokers. Workers, ours and Java's, start four times here.
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.long]
 
 GROUP: Final = "away"
 TOPIC: Final = "guarded"
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 360.0
 READ: Final = AclBinding("TOPIC", "LITERAL", TOPIC, "User:reader", "*", "READ", "ALLOW")
 KEPT: Final = replace(READ, principal="User:kept")
 COPY, KEPT_COPY = (replace(each, name=f"A.{TOPIC}") for each in (READ, KEPT))
@@ -79,7 +80,7 @@ def seen() -> Iterator[Seen]:
 
         ours.start()
         ours.put(GROUP, config)
-        ours.wait_running(GROUP, seconds=PATIENCE_S)
+        ours.wait_running(GROUP)
         wait_ends(target, f"A.{TOPIC}", {0: 1}, PATIENCE_S)
         wait_for(lambda: bindings() >= {COPY, KEPT_COPY}, "the ACLs are copied", PATIENCE_S)
         assert create_acls(at_target, [BY_HAND]) == {}
@@ -95,7 +96,7 @@ def seen() -> Iterator[Seen]:
         ours.stop()
 
         java.start()
-        java.wait_running(GROUP, seconds=PATIENCE_S)
+        java.wait_running(GROUP)
         found.java = java.request("GET", f"/connectors/{GROUP}/offsets")[1]["offsets"]
         java.stop()
         found.java_log = java.log.read_text()

@@ -109,6 +109,8 @@ def _unread_by(worker: Product, name: str) -> set[str]:
     return set(filter(None, names.split(", ")))
 
 
+# tests/unit/check/test_main.py asks a worker in memory.
+@pytest.mark.long
 def test_a_link_that_java_runs_is_checked_by_its_url_and_verified(
     source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
 ) -> None:
@@ -165,6 +167,8 @@ def test_our_own_worker_is_checked_by_its_url(product: Product, source_cluster: 
     assert f"mirror_connect.cli verify {name} --worker" in done.stdout
 
 
+# test_check_truth_files.py starts it with such a file, too.
+@pytest.mark.long
 def test_the_dedicated_mode_runs_what_check_calls_the_same_and_the_printed_command_verifies_it(
     tmp_path: Path, source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
 ) -> None:

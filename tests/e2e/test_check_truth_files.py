@@ -71,14 +71,18 @@ def clusters() -> Iterator[Clusters]:
 
 # Whose settings are of the same kinds as others': each costs a start or more.
 ALIKE: Final = {
+    "confluent-cloud-worker.properties",
     "confluent-worker.properties",
     "debezium-worker.properties",
     "demo-worker.properties",
+    "exactly-once-worker.properties",
     "msk-worker.properties",
+    "strimzi-connect.yaml",
     "strimzi-worker.properties",
     "strimzi-mirror-maker.yaml",
     "cloud-migration.mm2.properties",
     "geo-exactly-once.mm2.properties",
+    "guide-separator.mm2.properties",
 }
 
 

@@ -27,7 +27,7 @@ from tests.waiting import wait_for_state
 MARK: Final = "SPARK_MIRROR_CONNECT_DEMO_TEST"
 # Two start at once, on a machine that may be small and have other work: a limit for what is stuck.
 DEMO_S: Final = 500.0
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 
 class Demo:
@@ -247,7 +247,7 @@ def test_on_a_terminal_it_stays_and_every_command_it_prints_works(tmp_path: Path
         ),
         pytest.param("2/8", signal.SIGHUP, id="sighup_while_the_worker_starts", marks=pytest.mark.long),
         pytest.param("3/8", signal.SIGINT, id="ctrl_c_while_the_script_runs", marks=pytest.mark.long),
-        pytest.param("Spark is starting", signal.SIGKILL, id="sigkill_while_spark_starts"),
+        pytest.param("Spark is starting", signal.SIGKILL, id="sigkill_while_spark_starts", marks=pytest.mark.long),
         pytest.param("and commits:", signal.SIGTERM, id="sigterm_while_the_group_moves", marks=pytest.mark.long),
     ],
 )

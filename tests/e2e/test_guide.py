@@ -230,6 +230,8 @@ def test_the_folder_of_a_topology_makes_its_connectors(linked: Walk) -> None:
     assert not end_offsets(linked.a, "east.west.new-orders")
 
 
+# A dozen of programs start in it.
+@pytest.mark.long
 def test_a_connector_goes_on_where_mirror_maker_1_has_committed(linked: Walk) -> None:
     """What MirrorMaker 1 leaves is a topic of the same name and a group on the source: both are made here by hand."""
     a, b, topic = linked.a, linked.b, "clicks"
@@ -260,7 +262,6 @@ def test_a_connector_goes_on_where_mirror_maker_1_has_committed(linked: Walk) ->
 # Java starts three times in it, and our programs twice.
 @pytest.mark.long
 @pytest.mark.mm2
-@pytest.mark.timeout(600)
 def test_a_consumer_reads_on_while_connect_is_replaced_and_comes_back(walk: Walk, tmp_path: Path) -> None:
     a, b, topic, remote = walk.a, walk.b, "billing", "A.billing"
     a.create_topic(topic, 3)

@@ -169,11 +169,10 @@ def test_a_deleted_connector_copies_nothing_and_goes_on_where_it_was_when_create
 @pytest.mark.parametrize(
     ("path", "request_told"),
     [
-        ("tasks/0/restart", "Task {}-0: restarted"),
-        ("restart?includeTasks=true", "restarted the connector, task {}-0"),
-        ("restart", None),
+        pytest.param("tasks/0/restart", "Task {}-0: restarted", id="task", marks=pytest.mark.long),
+        pytest.param("restart?includeTasks=true", "restarted the connector, task {}-0", id="connector_and_task"),
+        pytest.param("restart", None, id="connector", marks=pytest.mark.long),
     ],
-    ids=["task", "connector_and_task", "connector"],
 )
 def test_a_restart_repeats_nothing(link: Link, took: Took, path: str, request_told: str | None) -> None:
     product, name = link.product, link.topic

@@ -20,7 +20,7 @@ from tests.e2e.mirror_makers import (
 )
 from tests.waiting import wait_for, wait_for_state
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 CLUSTER_REFUSES: Final = 4
 PARTITIONS: Final = 3
@@ -71,7 +71,7 @@ def test_a_record_that_the_target_refuses_ends_it_with_the_record_named(
     producer.produce(topic, b"x" * 5000, partition=0)
     assert producer.flush(30) == 0
     with MirrorMaker([consumer_properties(source_cluster, group)], target_cluster, "--include", topic) as maker:
-        assert maker.wait_ended(180) == CLUSTER_REFUSES
+        assert maker.wait_ended() == CLUSTER_REFUSES
         last = maker.log_text().strip().splitlines()[-1]
     assert last.startswith(f"mirror-connect: {topic}-0 is stalled at offset 5")
     assert set(values(target_cluster, topic, 1)) == before
@@ -87,8 +87,13 @@ def test_a_record_that_the_target_refuses_ends_it_with_the_record_named(
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        pytest.param(["--message.handler", "a.B", "--include", "a"], "--message.handler is refused", id="handler"),
-        pytest.param(["--include", "*"], "* is an invalid regex", id="regex"),
+        pytest.param(
+            ["--message.handler", "a.B", "--include", "a"],
+            "--message.handler is refused",
+            id="handler",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(["--include", "*"], "* is an invalid regex", id="regex", marks=pytest.mark.long),
         pytest.param([], "include list must be specified", id="no_topics"),
     ],
 )

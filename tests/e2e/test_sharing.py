@@ -14,12 +14,12 @@ from tests.e2e.product import Product
 from tests.e2e.sharing import Plan, Sharing, survives, tasks_and_spark, three_workers
 from tests.e2e.sharing_faults import cut_off, leader_killed
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 
 @pytest.fixture(scope="module")
 def sharing() -> Iterator[Sharing]:
-    with three_workers("sharing", Plan({f"numbers{number}": 2 for number in range(4)})) as group:
+    with three_workers("sharing", Plan({f"numbers{number}": 2 for number in range(3)})) as group:
         yield group
 
 

@@ -19,7 +19,7 @@ from tests.e2e.product import MIRROR_SOURCE, Product
 from tests.paths import ROOT
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 HEARTBEAT: Final = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
 PARTITIONS: Final = 3
@@ -176,8 +176,8 @@ def wait_stored(worker: Standalone, writer: Writer, behind: int = 0) -> None:
     ("content", "said"),
     [
         pytest.param(None, "No such file or directory", id="absent"),
-        pytest.param("tasks.max=1\n", "it has no name", id="nameless"),
-        pytest.param('{"name": "copy"', "Expecting ',' delimiter at line 1", id="cut_off"),
+        pytest.param("tasks.max=1\n", "it has no name", id="nameless", marks=pytest.mark.long),
+        pytest.param('{"name": "copy"', "Expecting ',' delimiter at line 1", id="cut_off", marks=pytest.mark.long),
         pytest.param('{"name": "copy", "connector.class": "a.B"}', "Failed to find any class", id="unknown_class"),
     ],
 )

@@ -388,6 +388,7 @@ def test_a_source_that_is_back_is_copied_again(away: tuple[World, str, str]) -> 
     wait_ends(world.target, f"A.{GOOD}", {0: 3 * len(ROWS)}, PATIENCE_S)
 
 
+# What a worker tells then is in tests/unit/app/herder, and test_crashes.py suspends and kills, too.
 # --- clusters that hang ------------------------------------------------------------------------------------------------
 
 
@@ -422,6 +423,7 @@ def hung(away: tuple[World, str, str]) -> Hung:
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_while_its_own_cluster_is_away_a_worker_shows_what_it_ran_as_not_running(hung: Hung) -> None:
     assert hung.states == ["UNASSIGNED", "UNASSIGNED"]
     assert hung.trace.startswith("This worker has had no contact with its own cluster since 2")
@@ -429,11 +431,13 @@ def test_while_its_own_cluster_is_away_a_worker_shows_what_it_ran_as_not_running
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_while_its_own_cluster_is_away_a_worker_is_not_healthy(hung: Hung) -> None:
     assert (hung.health[0], "no contact with its own cluster" in hung.health[1]) == (500, True)
 
 
 @pytest.mark.soak
+@pytest.mark.long
 def test_after_both_clusters_were_suspended_copying_goes_on_and_no_record_is_missing(hung: Hung) -> None:
     ends = {0: len(hung.world.copied(NUMBERED))}
     arrived = numbered.read(hung.world.target, f"A.{NUMBERED}", ends)[0]

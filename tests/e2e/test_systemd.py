@@ -51,6 +51,8 @@ def within(tmp_path: Path) -> Sequence[str]:
     pytest.skip("this machine lets nobody but root mount a file system, not even in a namespace of one's own")
 
 
+# test_image.py starts a worker under such limits, too; what the unit says is checked in tests/unit/deploy.
+@pytest.mark.long
 def test_a_worker_runs_under_the_limits_of_its_unit(
     tmp_path: Path, within: Sequence[str], target_cluster: LocalCluster
 ) -> None:

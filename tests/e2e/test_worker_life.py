@@ -125,6 +125,8 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
     assert slowest[-1] < 5.0
 
 
+# test_hostile_requests.py starts a worker again with two hundred connectors.
+@pytest.mark.long
 def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, LocalCluster], running: Product) -> None:
     for name, verb in (("paused", "pause"), ("stopped", "stop")):
         running.put(name, mirror_config(*clusters, f"nothing-{name}", source_cluster_alias=name))

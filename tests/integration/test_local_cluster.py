@@ -81,6 +81,8 @@ def test_librdkafka_logs_in_and_is_allowed(guarded: LocalCluster, listener: List
     assert "orders" in topics(guarded.librdkafka("alice", listener, mechanism or None))
 
 
+# Each is a start of Java, and most tests of this folder log in as one of these.
+@pytest.mark.long
 @pytest.mark.parametrize(("listener", "mechanism"), LOGINS)
 def test_java_client_properties_log_in_and_are_allowed(
     guarded: LocalCluster, listener: Listener, mechanism: str, tmp_path: Path
@@ -112,6 +114,8 @@ def test_no_password_is_in_the_arguments_of_a_process_or_in_a_repr(guarded: Loca
     assert not [secret for secret in ("nobody-secret", 'a"l\\ice', "password=") if secret in told]
 
 
+# Tests that kill and suspend brokers find all of this out, too.
+@pytest.mark.long
 def test_data_and_ports_outlive_stop_and_kill() -> None:
     with LocalCluster("restarted") as cluster:
         before = cluster.bootstrap_servers
@@ -125,6 +129,7 @@ def test_data_and_ports_outlive_stop_and_kill() -> None:
         assert (read(cluster, "kept", 2), cluster.bootstrap_servers) == ([b"one", b"two"], before)
 
 
+@pytest.mark.long
 def test_suspended_broker_answers_again_when_resumed(source_cluster_of_own: LocalCluster) -> None:
     broker = source_cluster_of_own.brokers[0]
     broker.suspend()
@@ -152,6 +157,7 @@ def test_three_brokers_go_on_without_one_of_them() -> None:
         assert producer.flush(60) == 0
 
 
+@pytest.mark.long
 def test_directory_that_was_given_is_kept_and_opened_again(tmp_path: Path) -> None:
     with LocalCluster("kept", directory=tmp_path / "kept") as cluster:
         cluster.create_topic("old")
@@ -208,6 +214,8 @@ def test_nothing_survives_a_kill_of_the_process_that_started_it() -> None:
     assert until(lambda: not psutil.pid_exists(int(pid)) and not Path(directory).exists())
 
 
+# The demo ends in the same ways.
+@pytest.mark.long
 def test_command_line_stays_until_ctrl_c_and_leaves_nothing() -> None:
     port = free_port()
     give_back(port)

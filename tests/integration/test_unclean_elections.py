@@ -37,7 +37,7 @@ from tests.integration.unclean_source import (
     load,
 )
 
-pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400), pytest.mark.soak]
+pytestmark = [pytest.mark.brokers, pytest.mark.soak]
 OLDEST, OLD = OLD_VERSIONS
 
 
@@ -226,7 +226,9 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
     assert told[whole.topic] == (400, 0, None)
 
 
-@pytest.mark.parametrize("clusters", [OLDEST, pytest.param(OLD, marks=pytest.mark.long)], indirect=True)
+# Three more brokers start for each release.
+@pytest.mark.long
+@pytest.mark.parametrize("clusters", [OLDEST, OLD], indirect=True)
 async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_with_a_task_and_without(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:

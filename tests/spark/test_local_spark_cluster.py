@@ -16,7 +16,8 @@ from deploy.local.spark_cluster import SparkCluster
 from deploy.local.spark_executor import session_of
 from tests.waiting import wait_for_state
 
-pytestmark = [pytest.mark.spark]
+# Tests of tasks on a cluster start one, kill its executors, and end it.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SECRET: Final = "of-this-test-alone"
 # An application that runs a job for each line of its input: where Python ran, and how many slots there are.
@@ -85,7 +86,6 @@ def cluster() -> Iterator[SparkCluster]:
         yield started
 
 
-@pytest.mark.long
 def test_executors_are_found_killed_and_replaced(cluster: SparkCluster, tmp_path: Path) -> None:
     application = Application(cluster, tmp_path)
     try:

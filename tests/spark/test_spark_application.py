@@ -191,7 +191,8 @@ async def test_tasks_run_again_when_their_daemon_is_killed(rig: SparkRig) -> Non
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("part", [pytest.param(1, id="jvm"), pytest.param(0, id="driver")])
+# tests/e2e/test_worker_life.py kills the JVM.
+@pytest.mark.parametrize("part", [pytest.param(1, id="jvm", marks=pytest.mark.long), pytest.param(0, id="driver")])
 async def test_what_is_killed_at_the_top_is_replaced_with_all_that_was_below(rig: SparkRig, part: int) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)

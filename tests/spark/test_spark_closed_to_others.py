@@ -121,6 +121,8 @@ def test_a_second_local_client_without_a_secret_gets_nothing(served: Served) -> 
     assert asked(served, {}) == "REFUSED"
 
 
+# Each client is a Spark of its own, and the one that is refused waits for half a minute.
+@pytest.mark.long
 def test_of_two_clients_with_a_secret_only_the_one_that_knows_the_applications_gets_something(served: Served) -> None:
     assert asked(served, AUTHENTICATED) == "REFUSED"
     # A Spark without authentication refuses whoever comes with any: that alone would say nothing of the secret.

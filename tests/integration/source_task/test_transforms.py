@@ -56,8 +56,8 @@ def records(count: int, partitions: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.mm2
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("stamped", ["CreateTime", "LogAppendTime"])
+# With the times of the broker Java starts once more; test_append_time.py has those.
+@pytest.mark.parametrize("stamped", ["CreateTime", pytest.param("LogAppendTime", marks=pytest.mark.long)])
 async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
     source: LocalCluster, target: LocalCluster, stamped: str
 ) -> None:
@@ -67,7 +67,7 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
     spec = spec_for(source, target, {topic: 2}, config={**WITHOUT_SYNCS, **CHAIN})
     ends = {(topic, partition): 4_499 for partition in range(2)}
     async with running(spec, target) as task:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while await asyncio.to_thread(stored_offsets, target, spec.connector) != ends:
                 task.check_running()
                 await asyncio.sleep(0.2)
@@ -90,14 +90,14 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
     }
     with ConnectWorker(target, group=spec.connector, heap="512m") as java:
         assert java.request("PUT", "/connectors/java/config", config)[0] == 201
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(360):
             while f"J.{topic}" not in target.admin().list_topics(timeout=10).topics or len(
                 await asyncio.to_thread(read, target, f"J.{topic}")
             ) < len(ours):
                 await asyncio.sleep(0.5)
         # More than ours would come after it.
         offsets = {"offset": 4_499}
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while [each["offset"] for each in java.request("GET", "/connectors/java/offsets")[1]["offsets"]] != [
                 offsets,
                 offsets,
@@ -106,7 +106,6 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
     assert read(target, f"J.{topic}") == ours
 
 
-@pytest.mark.timeout(200)
 async def test_a_header_is_inserted_and_a_task_that_starts_again_repeats_nothing(
     source: LocalCluster, target: LocalCluster
 ) -> None:

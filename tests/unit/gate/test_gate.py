@@ -49,6 +49,12 @@ def test_always_late():
 """
 
 
+# Each run of planted tests starts some Pythons, and `make test` has several workers.
+TWO: Final = pytest.mark.parametrize(
+    "two", [pytest.param(False, id="one_worker", marks=pytest.mark.long), pytest.param(True, id="two_workers")]
+)
+
+
 @dataclass(frozen=True)
 class Run:
     """How the run of planted tests ended."""
@@ -100,13 +106,13 @@ def planted(tmp_path: Path) -> Planted:
     return run
 
 
-@pytest.mark.parametrize("two", [False, True], ids=["one_worker", "two_workers"])
+@TWO
 def test_a_failed_assertion_is_red_and_never_tried_again(planted: Planted, two: bool) -> None:
     run = planted(PASSES, DATA, two=two)
     assert (run.code, run.last_line, run.runs("data"), run.closing()) == (1, "1 failed, 1 passed", 1, [])
 
 
-@pytest.mark.parametrize("two", [False, True], ids=["one_worker", "two_workers"])
+@TWO
 def test_a_wait_that_ran_out_once_is_tried_again_twice_at_once_and_named(planted: Planted, two: bool) -> None:
     run = planted(PASSES, LATE_ONCE, two=two)
     assert (run.code, run.last_line, run.runs("late_once")) == (0, "2 passed", 3), run.text
@@ -116,7 +122,7 @@ def test_a_wait_that_ran_out_once_is_tried_again_twice_at_once_and_named(planted
     ]
 
 
-@pytest.mark.parametrize("two", [False, True], ids=["one_worker", "two_workers"])
+@TWO
 def test_what_failed_is_named_at_once_and_not_at_the_end_only(planted: Planted, two: bool) -> None:
     run = planted(DATA, PASSES, two=two)
     while_it_ran = run.text.partition(" FAILURES ")[0].splitlines()
@@ -253,7 +259,7 @@ def test_skips_are_named_in_the_closing_lines(planted: Planted, ci: Mapping[str,
     ]
 
 
-@pytest.mark.parametrize("two", [False, True], ids=["one_worker", "two_workers"])
+@TWO
 def test_a_skip_is_a_failure_where_ci_is_set(planted: Planted, two: bool) -> None:
     run = planted(PASSES, SKIPS, two=two, env={"CI": "true"})
     assert (run.code, run.last_line) == (1, "1 failed, 1 passed, 1 xfailed, 1 error")

@@ -162,15 +162,22 @@ def show(page: Browser, hash_: str, *texts: str) -> None:
     page.wait_text(*texts)
 
 
+# Those marked `long` are made of parts that the others have, too.
 VIEWS: Final = [
     pytest.param("#/", ["Needs attention", "A → B"], [], id="links"),
     pytest.param(LINK, ["orders-0000", "of 2,000 topics"], [], id="topics"),
     pytest.param(f"{LINK}/groups", ["If you failed over now", "billing"], [], id="groups"),
-    pytest.param(f"{LINK}/connectors", ["mirror-A-B"], [], id="connectors_of_a_link"),
-    pytest.param(f"{LINK}/topics/orders-0001", ["Log end", "Partition"], [], id="partitions"),
-    pytest.param("#/connectors", ["2 of 4 connectors"], [], id="connectors"),
+    pytest.param(f"{LINK}/connectors", ["mirror-A-B"], [], id="connectors_of_a_link", marks=pytest.mark.long),
+    pytest.param(f"{LINK}/topics/orders-0001", ["Log end", "Partition"], [], id="partitions", marks=pytest.mark.long),
+    pytest.param("#/connectors", ["2 of 4 connectors"], [], id="connectors", marks=pytest.mark.long),
     pytest.param("#/workers", ["1 worker with 2 tasks", "worker-1:8083"], [], id="workers"),
-    pytest.param("#/connectors/mirror-A-B", ["Tasks", "Config", "source.cluster.alias"], [], id="connector"),
+    pytest.param(
+        "#/connectors/mirror-A-B",
+        ["Tasks", "Config", "source.cluster.alias"],
+        [],
+        id="connector",
+        marks=pytest.mark.long,
+    ),
     pytest.param("#/connectors/mirror-A-B", ["Tasks", "Config"], ["Delete"], id="question"),
     pytest.param("#/connectors/mirror-A-B/edit", ["Essentials"], ["Mirroring", "Security"], id="edit"),
     pytest.param("#/create", ["Essentials"], ["Create connector"], id="create"),
