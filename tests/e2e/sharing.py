@@ -29,8 +29,8 @@ GROUP: Final = "sharing"
 PARTITIONS: Final = 4
 RATE: Final = 100
 SESSION_S: Final = 10.0
-# What a takeover may take beyond the session where three workers and their tasks share two cores with other tests.
-BUSY_S: Final = 90.0
+# What a takeover may take beyond the session where three workers and their tasks share two slow cores with other tests.
+BUSY_S: Final = 270.0
 LOADED_S: Final = 2.0
 LINKED: Final = "LINKED"
 # Each worker has its own way to the clusters.

