@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Final, cast
 
+from mirror_connect.app.storage.config_records import PAUSED, STARTED
 from mirror_connect.app.supervisor.other_workers import LANDING_S
 from mirror_connect.app.supervisor.task_run import Partitions
 from mirror_connect.connectors.mirror.assignment import assign
@@ -29,8 +30,8 @@ class SharingLife(WorkerLife[SharingWorker]):
 
     More kinds of incidents than WorkerLife has: `move`: the partitions are assigned anew to as many or other tasks.
     `config`: so they are, and every task's config changes. `end`: a worker is killed, and another one starts in its place.
-    `leave`: it is asked to end. `spark`: its Spark dies. `epoch`: the time of a process's epoch is over. `number` says
-    how.
+    `leave`: it is asked to end. `spark`: its Spark dies. `epoch`: the time of a process's epoch is over. `paused`: the
+    connector is, and resumed later. `behind`: a worker reads nothing of the config topic for a while. `number` says how.
     `whom`: a task's process, its worker, its whole machine, or the machine of the group's leader.
     """
 
@@ -108,6 +109,11 @@ class SharingLife(WorkerLife[SharingWorker]):
                 self._end(worker, incident)
             case "restart" if not worker.process.alive:
                 return
+            case "paused":
+                self._pause(incident.seconds)
+            case "behind":
+                self.trouble_until = max(self.trouble_until, self.world.now + incident.seconds)
+                worker.reads_from = worker.process.time() + incident.seconds
             case "spark" if worker.process.alive:
                 worker.spark_dies()
             case "epoch" if isinstance(task, SourceProcess) and task.process.alive:
@@ -120,6 +126,11 @@ class SharingLife(WorkerLife[SharingWorker]):
                 disturb(process, incident.kind, incident.seconds, before=before)
             return
         super().happen(incident, worker, task, before=before)
+
+    def _pause(self, seconds: float) -> None:
+        self.topic.put_target_state(PAUSED)
+        self.trouble_until = max(self.trouble_until, self.world.now + seconds + 1.0)
+        self.world.after(seconds, lambda: self.topic.put_target_state(STARTED))
 
     def _end(self, worker: SharingWorker, incident: Incident) -> None:
         """It ends, and another one starts in its place, after a while."""

@@ -16,6 +16,7 @@ from mirror_connect.app.herder.other_workers import group_news
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import Entry
 from mirror_connect.app.storage.config_view import ConfigView
+from mirror_connect.app.storage.partition_owners import NO_COMMIT
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, assigned_partitions_text
 from mirror_connect.connectors.partitions import TopicPartition
@@ -65,6 +66,14 @@ class ConfigTopic:
             }
             self.records.append(records.task_entry(CONNECTOR, task.task, config))
         self.records.append(records.commit_entry(CONNECTOR, len(assigned)))
+        self._written()
+
+    def put_target_state(self, state: str) -> None:
+        """The connector is paused or resumed."""
+        self.records.append(records.target_state_entry(CONNECTOR, state))
+        self._written()
+
+    def _written(self) -> None:
         for fetch in list(self._fetches):
             self._answer(fetch)
 
@@ -88,6 +97,8 @@ class SharingWorker(ConnectorWorker):
         self.url = f"http://{process.name}"
         self._view = ConfigView()
         self._read = 0
+        # It reads nothing of the config topic before that, by its own clock.
+        self.reads_from = 0.0
         self._assigned: frozenset[TaskId] = frozenset()
         self._newest: GroupAssignment | None = None
         self._due = asyncio.Event()
@@ -105,7 +116,17 @@ class SharingWorker(ConnectorWorker):
         return WantedWork({CONNECTOR: snapshot.task_count(CONNECTOR)}, snapshot.offset)
 
     def claims(self) -> Claims:
-        return Claims(frozenset(), self._assigned | self.supervisor.claimed_tasks(), self.supervisor.confirmed())
+        return Claims(
+            frozenset(),
+            self._assigned | self.supervisor.claimed_tasks(),
+            self.supervisor.confirmed(),
+            begins_by=self.begins_by(),
+        )
+
+    def begins_by(self) -> dict[str, int]:
+        """See Claims."""
+        owners = self._view.snapshot().owners.get(CONNECTOR)
+        return {CONNECTOR: NO_COMMIT if owners is None else owners.commit} if self._assigned else {}
 
     # --- what is assigned -------------------------------------------------------------------------------------------
 
@@ -124,9 +145,10 @@ class SharingWorker(ConnectorWorker):
 
     def _want(self) -> None:
         snapshot = self._view.snapshot()
+        runs = snapshot.target_state(CONNECTOR) == records.STARTED
         wanted = {
             TaskId(CONNECTOR, number): WantedTask({name: value or "" for name, value in config.items()})
-            for number, config in enumerate(snapshot.tasks(CONNECTOR))
+            for number, config in enumerate(snapshot.tasks(CONNECTOR) if runs else ())
         }
         self.supervisor.want(
             {task: wanted[task] for task in self._assigned & wanted.keys()}, snapshot.owners, snapshot.offset
@@ -146,6 +168,8 @@ class SharingWorker(ConnectorWorker):
             except ConnectionLost:
                 await asyncio.sleep(FETCH_S)
                 continue
+            while (left := self.reads_from - self.process.time()) > 0:
+                await asyncio.sleep(left)
             found = self.machines.topic.records[self._read : end]
             for entry in found:
                 self._view.apply(*entry, self._read)

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from unittest import mock
 
 import pytest
 
-from mirror_connect.app.herder.interfaces import GroupAssignment
+from mirror_connect.app.group import leader_decisions, own_claims
+from mirror_connect.app.group.decisions import Joined, decide
+from mirror_connect.app.group.messages import Assignment, GroupState
+from mirror_connect.app.herder.interfaces import GroupAssignment, WantedWork
 from mirror_connect.app.herder.other_workers import GroupNews, group_news
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor import other_workers
@@ -30,6 +33,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from tests.models import sharing_workers
 from tests.models.landing_tasks import TASKS, simulated
 from tests.models.sharing_life import live
+from tests.models.sharing_workers import SharingWorker
 from tests.models.watch import BrokenPromiseError
 from tests.models.worker_life import Incident, Schedule
 from tests.models.worker_schedules import (
@@ -50,6 +54,8 @@ class Trouble(Incidents):
     kinds: tuple[str, ...] = (
         *("move",) * 5,
         "config",
+        "paused",
+        "behind",
         "late",
         "late",
         "late",
@@ -234,3 +240,117 @@ def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
 ) -> None:
     with fault(), pytest.raises(BrokenPromiseError, match=BEHIND):
         look_for_a_fault(without_rights, _moves(*kinds, fewest=2).schedules(2), FAULTS_SCHEDULES)
+
+
+# --- faults that take several incidents at their time -----------------------------------------------------------------
+
+
+def _then(
+    wait: float, kind: str, seconds: float = 1.5, *, task: int = 99, number: int = 0, whom: str = "machine"
+) -> Incident:
+    """By default it meets the worker `number`, as nobody has such a task."""
+    return Incident(wait, kind, whom, "now", seconds, task, number)
+
+
+def what_is_not_taken_over_is_not_told() -> AbstractContextManager[Any]:
+    """A worker that joins again before it has taken over what it was assigned tells nothing of that."""
+    return mock.patch.object(own_claims, "_assigned_by", return_value={})
+
+
+@contextmanager
+def what_may_begin_is_not_told() -> Iterator[None]:
+    """Who holds nothing of a connector tells nothing of it, even if a task of it may be resumed at any moment."""
+    with what_is_not_taken_over_is_not_told(), mock.patch.object(SharingWorker, "begins_by", return_value={}):
+        yield
+
+
+def confirmed_beyond_what_this_worker_has_read() -> AbstractContextManager[Any]:
+    """A confirmation of a commit counts for each older one."""
+    confirmed = OtherWorkers.confirmed
+    return mock.patch.object(OtherWorkers, "confirmed", lambda self, connector, _: confirmed(self, connector))
+
+
+def the_lost_without_claims_left_nothing() -> AbstractContextManager[Any]:
+    """Of a lost worker that runs nothing any more, nobody knows that its requests may land."""
+
+    def decided(joined: Joined, wanted: WantedWork | None, before: GroupState, **more: float) -> dict[str, Assignment]:
+        workers = tuple(each for each in before.workers if each.share)
+        return decide(joined, wanted, replace(before, workers=workers), **more)
+
+    return mock.patch.object(leader_decisions, "decide", decided)
+
+
+# With `move` number 1 task 0 has the partitions 0 and 2, and task 1 has 1; with 4 task 0 has 0 and 1, and task 1 has 2.
+MADE_FOR: dict[Callable[[], AbstractContextManager[Any]], tuple[Schedule, str]] = {
+    # The worker 3 is assigned task 1, and has not read so far. A worker comes, and one that is stopped holds up the join.
+    # Worker 3 begins the task meanwhile, and the partition moves to the leader.
+    what_is_not_taken_over_is_not_told: (
+        Schedule(
+            (
+                _then(0.0, "move", number=1),
+                _then(12.0, "behind", 8.0, number=3),
+                _then(0.1, "move", number=1),
+                _then(0.1, "leave", 0.0, task=1),
+                _then(4.0, "pause", 14.0, number=1),
+                _then(5.0, "behind", 14.0, number=3),
+                _then(0.5, "move", number=4),
+            ),
+            (1.0,) * 4,
+            1,
+        ),
+        HELD,
+    ),
+    # The connector is resumed while one that is stopped holds up the join, and then the partition moves to the leader.
+    what_may_begin_is_not_told: (
+        Schedule(
+            (
+                _then(0.0, "move", number=1),
+                _then(12.0, "paused", 8.0),
+                _then(4.0, "pause", 14.0, number=3),
+                _then(0.5, "move", number=2),
+                _then(4.0, "behind", 11.0, task=1),
+                _then(0.3, "move", number=5),
+            ),
+            (1.0,) * 4,
+            1,
+        ),
+        HELD,
+    ),
+    # A partition moves and moves back. The one that would have got it has not read that.
+    confirmed_beyond_what_this_worker_has_read: (
+        Schedule(
+            (
+                _then(0.0, "move", number=1),
+                _then(8.0, "late", 14.0, task=0, whom="task"),
+                _then(0.6, "move", number=4),
+                _then(0.3, "behind", 11.0, task=1),
+                _then(0.05, "move", number=1),
+            ),
+            (1.0, 1.0),
+            1,
+        ),
+        HELD,
+    ),
+    # The only task of a worker is killed, because requests of it are under way. Then the worker is killed.
+    the_lost_without_claims_left_nothing: (
+        Schedule(
+            (
+                _then(0.0, "move", number=4),
+                _then(8.0, "late", 28.0, task=1, whom="task"),
+                _then(0.6, "move", number=0),
+                _then(3.0, "end", 28.0, number=1),
+            ),
+            (1.0, 1.0),
+            1,
+        ),
+        BEHIND,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", [pytest.param(each, id=each.__name__) for each in MADE_FOR])
+def test_a_fault_is_found_by_the_schedule_that_is_made_for_it(fault: Callable[[], AbstractContextManager[Any]]) -> None:
+    schedule, found = MADE_FOR[fault]
+    live(schedule)
+    with fault(), pytest.raises(BrokenPromiseError, match=found):
+        live(schedule)
