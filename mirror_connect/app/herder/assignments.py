@@ -136,9 +136,10 @@ class Assignments:
         if self._lets_go or self._membership.assignment != assignment or self._membership.runs_for() <= 0:
             self._due.set()
             return
-        self._applied = assignment
         self._reconciler.assign(assignment.connectors, assignment.tasks)
         self._leader.assigned(assignment)
+        # Not before: what has failed is tried again.
+        self._applied = assignment
         self._tell(assignment)
 
     def _tell(self, assignment: GroupAssignment) -> None:

@@ -119,10 +119,10 @@ class Reconciler:
         snapshot = self._configs.snapshot()
         new_connectors = sorted(set(connectors) - self._assigned_connectors)
         new_tasks = sorted(set(tasks) - self._assigned_tasks)
-        self._assigned_connectors |= frozenset(new_connectors)
         self._assigned_tasks |= frozenset(new_tasks)
         for task in new_tasks:
             self._take_over_task(task, snapshot)
+        self._assigned_connectors |= frozenset(new_connectors)
         for name in new_connectors:
             try:
                 self._take_over(name, snapshot)
@@ -130,7 +130,8 @@ class Reconciler:
                 # Only this connector fails: the others run.
                 log.exception("Connector %s can't be taken over", ConnectorName(name))
                 self.connector_failed(name, f"{type(error).__name__}: {error}")
-        # Even if nothing is new: what others have confirmed counts when this worker has read so far.
+        # Even if nothing is new: what others have confirmed counts when this worker has read so far, and something may have
+        # failed before.
         self._want_all()
 
     def retire(self) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from mirror_connect.app.herder import assignments
 from mirror_connect.app.herder.interfaces import Claims
 from mirror_connect.app.storage.status import Status
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -93,6 +95,31 @@ async def test_how_far_a_worker_has_read_is_told_even_if_nothing_of_its_own_chan
     end = len(group.leader.config_topic.records) - 1
     group.assign(([], [A0]), (["a"], [A1]))
     await eventually(lambda: [each.supervisor.read for each in group.workers] == [end, end])
+
+
+@pytest.mark.parametrize("fails", ["put", "want"])
+async def test_an_assignment_that_failed_is_tried_again(
+    group: SharingWorkers, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    monkeypatch.setattr(assignments, "RETRY_S", 0.01)
+    await created(group)
+    leader, other = group.workers
+    failures = [RuntimeError("a bug")]
+    part: Any = leader.herder._book if fails == "put" else leader.supervisor
+    works = getattr(part, fails)
+
+    def fail_once(*given: Any) -> None:
+        if failures:
+            raise failures.pop()
+        works(*given)
+
+    group.assign(([], [A0]), ([], []))
+    await eventually(lambda: not other.connectors.running and not other.supervisor.wanted)
+    monkeypatch.setattr(part, fails, fail_once)
+    group.assign((["a"], [A0, A1]), NOTHING)
+    await group.told("a", "RUNNING", "w0:1")
+    await group.told(A1, "RUNNING", "w0:1")
+    assert not failures
 
 
 async def test_a_worker_that_lost_its_place_claims_nothing_and_writes_no_status(group: SharingWorkers) -> None:
