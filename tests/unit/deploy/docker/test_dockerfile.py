@@ -65,7 +65,7 @@ def test_the_lines_that_need_no_network_run(tmp_path: Path) -> None:
     # The others run in soak: tests/e2e/test_image.py.
     by_name = build(tmp_path, whole=False)
     final = by_name["final"].directory / "upper"
-    for name in ("entrypoint.sh", "docker-entrypoint.sh", "etc/confluent/docker/run", "healthcheck.sh"):
+    for name in ("entrypoint.sh", "docker-entrypoint.sh", "etc/confluent/docker/run", "healthcheck.sh", "opt/decom.sh"):
         target = final / (final / name).readlink().relative_to("/")
         assert target.stat().st_mode & 0o111, name
     for name in ("kafka_connect_run.sh", "kafka_mirror_maker_2_run.sh", "bin/connect-distributed.sh"):
