@@ -66,6 +66,8 @@ CLUSTER_SETTINGS: Final = (
         "a process that dies is replaced in the same query, as often as this"),
     ClusterSetting("spark.executor.failuresValidityInterval", "1h",
         "else all executors lost in the months of a run would count together, and end it", _MANAGED),
+    ClusterSetting("spark.yarn.am.attemptFailuresValidityInterval", "1h",
+        "the same of application masters, of which YARN starts two by default", (Kind.YARN,)),
     ClusterSetting("spark.scheduler.minRegisteredResourcesRatio", "0",
         "the status says which executors are missing; the start does not wait for them", _MANAGED),
     ClusterSetting("spark.speculation", "false",

@@ -26,6 +26,7 @@ _CONFIG_CLASSES = {
     "spark-core_*.jar": ("org/apache/spark/internal/config/", "org/apache/spark/SparkConf"),
     "spark-launcher_*.jar": ("org/apache/spark/launcher/SparkLauncher",),
     "spark-kubernetes_*.jar": ("org/apache/spark/deploy/k8s/Config",),
+    "spark-yarn_*.jar": ("org/apache/spark/deploy/yarn/config/",),
 }
 MASTERS = {Kind.STANDALONE: "spark://a:7077", Kind.YARN: "yarn", Kind.KUBERNETES: "k8s://a:6443"}
 
@@ -74,6 +75,7 @@ def test_a_default_gives_way(kind: Kind) -> None:
             Kind.KUBERNETES, "spark.executor.failuresValidityInterval", "1h", id="lost_executors_are_forgotten"
         ),
         pytest.param(Kind.STANDALONE, "spark.executor.failuresValidityInterval", None, id="the_master_counts_itself"),
+        pytest.param(Kind.YARN, "spark.yarn.am.attemptFailuresValidityInterval", "1h", id="lost_masters_are_forgotten"),
     ],
 )
 def test_each_kind_of_master_has_its_own(kind: Kind, name: str, value: str | None) -> None:
