@@ -102,7 +102,9 @@ def decide(
     # Nobody has begun these yet. Where no member had them, their former processes may have been killed at any moment.
     assigned = union(shares.values()).tasks
     had = union(each.share for each in before.workers if each.member in claims).tasks
-    fence = (union(each.share for each in unfenced).tasks | (assigned - had)) - claimed.tasks
+    # And what nobody has any more: it may have been killed at its end.
+    gone_tasks = union(each.share for each in before.workers).tasks - assigned
+    fence = (union(each.share for each in unfenced).tasks | (assigned - had) | gone_tasks) - claimed.tasks
     state = GroupState(joined.generation, offset, workers, tuple(lost), tuple(each for each in held if each.share))
     return {
         name: Assignment(

@@ -449,6 +449,20 @@ def test_what_nobody_had_is_fenced_for_whoever_gets_it_and_what_moves_is_not() -
     assert leader.fences() == set()
 
 
+def test_a_task_that_is_taken_away_is_fenced_once_when_it_has_ended() -> None:
+    """It may have been killed, with a transaction open. Until it has ended it commits what it has copied."""
+    leader = Leader()
+    shares = leader.round("a", "b", wanted=WantedWork({"x": 2}, 10))
+    less = WantedWork({"x": 1}, 12)
+    leader.decided({each: member(each, shares[each]) for each in "ab"}, less)
+    ending = leader.fences()
+    kept = {each: Share(shares[each].connectors, shares[each].tasks - {TaskId("x", 1)}) for each in "ab"}
+    leader.decided({each: member(each, kept[each]) for each in "ab"}, less)
+    ended = leader.fences()
+    leader.round("a", "b", wanted=less)
+    assert (ending, ended, leader.fences()) == (set(), {TaskId("x", 1)}, set())
+
+
 def test_a_loss_is_fenced_once_however_often_it_is_told() -> None:
     leader = Leader()
     leader.round("a", "b")
