@@ -23,6 +23,7 @@ from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, Forbidden, NotLeader
 from mirror_connect.app.herder.interfaces import GroupAssignment, Membership, Resolver, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
+from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.herder.worker_client import message_of
 from mirror_connect.app.storage.config_view import ConfigSnapshot
@@ -192,6 +193,8 @@ class ZombieFencing:
 
     def _due(self, snapshot: ConfigSnapshot, connector: str, *, ended: bool) -> Round:
         lost = [task.task for task in self._lost if task.connector == connector]
+        # Somebody may have resumed it meanwhile. Whatever begins after this waits for the end of the round.
+        ended = ended and snapshot.target_state(connector) == TargetState.STOPPED and not snapshot.task_count(connector)
         return due_round(snapshot, connector, self._held(snapshot, connector), lost, ended=ended)
 
     def _held(self, snapshot: ConfigSnapshot, connector: str) -> set[int]:

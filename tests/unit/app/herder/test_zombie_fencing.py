@@ -238,10 +238,25 @@ async def test_a_change_of_offsets_fences_every_task_there_was() -> None:
     async with rig.running() as fencing:
         fencing.group_changed(rig.group(fence=(0, 1), one=(0, 1)))
         await fencing.fence("c")
+        await rig.configs.put_target_state("c", "STOPPED")
         await rig.configs.put_task_configs("c", [])
         await fencing.lead_round("c", 0, ended=True)
         await fencing.lead_round("c", 0, ended=True)
         assert (rig.fenced, rig.counts()) == ([(0, 1), (0, 1)], ['{"task-count":2}', '{"task-count":0}'])
+
+
+@pytest.mark.parametrize("count", [0, 2])
+async def test_a_change_of_offsets_fences_no_task_that_was_resumed_meanwhile(count: int) -> None:
+    """The change is refused then."""
+    rig = Rig()
+    async with rig.running() as fencing:
+        fencing.group_changed(rig.group(fence=(0, 1), one=(0, 1)))
+        await fencing.fence("c")
+        if not count:
+            await rig.configs.put_task_configs("c", [])
+        await rig.configs.put_target_state("c", "STARTED" if not count else "STOPPED")
+        await fencing.lead_round("c", 0, ended=True)
+        assert rig.fenced == [(0, 1)]
 
 
 async def test_a_missing_right_is_not_asked_for_again() -> None:
