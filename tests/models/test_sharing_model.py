@@ -28,6 +28,7 @@ from mirror_connect.app.supervisor import other_workers
 from mirror_connect.app.supervisor.hand_over import HandOver
 from mirror_connect.app.supervisor.other_workers import OtherWorkers
 from mirror_connect.app.supervisor.partition_assignment import Landing
+from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.partitions import TopicPartition
 from tests.models import sharing_workers
@@ -104,6 +105,34 @@ def test_what_ended_while_its_worker_had_no_place_is_not_waited_for() -> None:
             325,
         )
     )
+
+
+def lapse(net: int) -> None:
+    """A lease is over for a moment, in one generation. A task moves then that has no fence, and left a request behind."""
+    incidents = (
+        Incident(0.0, "leave", "machine", "now", 3.0, 1, 8),
+        Incident(4.0, "late", "task", "now", 28.0, 2, 8),
+        Incident(0.6, "pause", "machine", "now", 8.6, 0, 8),
+    )
+    without_rights(Schedule(incidents, (1.0, 1.0), net))
+
+
+@pytest.mark.parametrize("net", range(1, 4))
+def test_what_was_sent_before_a_lease_was_over_for_a_moment_is_waited_for(net: int) -> None:
+    lapse(net)
+
+
+def test_it_would_be_written_behind_the_next_owners_if_it_were_not_claimed() -> None:
+    def some_lapses() -> None:
+        for net in range(1, 10):
+            lapse(net)
+
+    with (
+        mock.patch.object(TaskRun, "is_fenced", new=True),
+        mock.patch.object(Landing, "unfenced_tasks", return_value=frozenset()),
+        pytest.raises(BrokenPromiseError, match=BEHIND),
+    ):
+        some_lapses()
 
 
 @pytest.mark.soak

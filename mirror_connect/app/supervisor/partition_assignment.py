@@ -31,13 +31,11 @@ Withheld = Callable[[TaskId, Partitions], tuple[Partitions, str | None]]
 class Past(NamedTuple):
     """Ended processes of a task.
 
-    `fenceable`: whether brokers refuse their requests in flight once another such process of the task writes. `void`: their
-    worker had lost its place in the group, so another one may have the task.
+    `fenceable`: whether brokers refuse their requests in flight once another such process of the task writes.
     """
 
     task: TaskId
     fenceable: bool
-    void: bool = False
 
 
 class Landing:
@@ -50,7 +48,7 @@ class Landing:
     def take_over(self, run: TaskRun, now: float) -> None:
         """Takes over the partitions for which ended processes of the run left requests in flight."""
         if run.left:
-            until = self._until.setdefault(Past(run.task, run.fences_left, not run.may_write), {})
+            until = self._until.setdefault(Past(run.task, run.fences_left), {})
             # A process elsewhere that fell silent has sent nothing after its lease.
             left_at = now if run.left_at is None else min(now, run.left_at)
             until.update(dict.fromkeys(run.left, left_at + LANDING_S))
@@ -81,7 +79,7 @@ class Landing:
 
     def unfenced_tasks(self) -> frozenset[TaskId]:
         """The tasks of this worker with requests that nothing refuses, whatever the task's next process does."""
-        return frozenset(past.task for past in self._until if not past.fenceable and not past.void)
+        return frozenset(past.task for past in self._until if not past.fenceable)
 
     def over(self, now: float) -> set[str]:
         """Forgets requests that can't land any more; returns the connectors whose partitions that frees."""

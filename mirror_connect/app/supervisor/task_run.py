@@ -147,6 +147,11 @@ class TaskRun:
         return frozenset() if left_nothing else self.owned
 
     @property
+    def is_fenced(self) -> bool:
+        """Whether brokers refuse what it has sent as soon as a next process of the task writes with its transactional id."""
+        return self.fenceable and self.fences_left
+
+    @property
     def pid(self) -> int | None:
         """The process of the present attempt; None before its first report, when it may not write yet."""
         return self.report.pid if self.report else None
