@@ -27,10 +27,13 @@ class Joined:
 
 
 def last_state(own: GroupState, joined: Joined) -> GroupState:
-    """The newest state that any member has of a generation before this one. A leader may be new in the group itself."""
+    """The newest state that any member has of a generation before this one. A leader may be new in the group itself.
+
+    If the brokers have lost the group, its generations begin anew. Then the newest state of all is the last one.
+    """
     known = [own, *(each.seen for each in joined.members.values())]
-    earlier = [each for each in known if each.generation < joined.generation]
-    return max(earlier, key=lambda each: each.generation, default=own)
+    earlier = [each for each in known if each.generation < joined.generation and each.workers]
+    return max(earlier or known, key=lambda each: each.generation)
 
 
 def decide(

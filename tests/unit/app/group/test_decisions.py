@@ -136,12 +136,19 @@ def test_a_leader_that_is_new_in_the_group_learns_of_the_lost_from_the_others() 
     assert [each.worker_id for each in fresh.state.lost] == ["a:1"]
 
 
-def test_what_members_know_of_another_life_of_the_group_counts_for_nothing() -> None:
-    old = GroupState(generation=70, offset=99)
-    joined = Joined(
-        2, "a", {"a": replace(member("a"), seen=GroupState(generation=1)), "b": replace(member("b"), seen=old)}
-    )
-    assert last_state(GroupState(), joined).generation == 1
+def test_what_members_know_of_another_life_of_the_group_counts_only_at_the_beginning_of_a_new_one() -> None:
+    before = Leader(generation=69)
+    before.round("a", "b")
+    old = before.state
+    members = {"new": member("new"), "b2": replace(member("b"), seen=old)}
+    # The brokers have lost the group. Its first leader is a worker that has just started.
+    assert last_state(GroupState(), Joined(1, "new", members)) == old
+    fresh = Leader()
+    fresh.decided(members)
+    assert {each.worker_id for each in fresh.state.lost} == {"a:1", "b:1"}
+    again = {"new": replace(member("new"), seen=fresh.state), "b2": replace(member("b"), seen=old)}
+    for own in (fresh.state, old, GroupState()):
+        assert last_state(own, Joined(2, "new", again)) == fresh.state
 
 
 def test_without_a_delay_the_others_take_over_at_once() -> None:
