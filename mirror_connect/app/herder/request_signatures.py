@@ -90,7 +90,8 @@ class WorkerSignatures:
         self._boot = boot
         self._begun = boot()
         self._seen: set[str] = set()
-        self._order: deque[tuple[float, str]] = deque()
+        # When each of them was signed, and when it came by `boot`.
+        self._order: deque[tuple[float, float, str]] = deque()
 
     def check(self, header: str, method: str, receiver: str, target: bytes, keys: Sequence[SessionKey]) -> Verified:
         """The sender, and the digest that the body must have. BadRequest, Forbidden, NoSessionKey."""
@@ -118,14 +119,17 @@ class WorkerSignatures:
                 f"The internal request was signed {abs(now - signed_at):.0f} s {'ago' if signed_at < now else 'ahead'}: "
                 "set the clocks of both workers"
             )
-        # Not by when they came: a clock that is put back would make them valid once more.
-        while self._order and self._order[0][0] < now - CLOCKS_DIFFER_S:
-            self._seen.discard(self._order.popleft()[1])
-        begun = now - (self._boot() - self._begun)
+        came = self._boot()
+        # By when they came only if there are too many: a clock that is put back would make them valid once more. But then they
+        # stay for long.
+        enough = came - 2 * CLOCKS_DIFFER_S if len(self._seen) >= _MOST_REMEMBERED else float("-inf")
+        while self._order and (self._order[0][0] < now - CLOCKS_DIFFER_S or self._order[0][1] < enough):
+            self._seen.discard(self._order.popleft()[2])
+        begun = now - (came - self._begun)
         if nonce in self._seen or signed_at < begun - 1 or len(self._seen) >= _MOST_REMEMBERED:
             raise Forbidden("Internal request was sent before; it must be signed again.")
         self._seen.add(nonce)
-        self._order.append((signed_at, nonce))
+        self._order.append((signed_at, came, nonce))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import hmac
 import pytest
 
 from mirror_connect.app.errors import BadRequest, Forbidden, NoSessionKey
+from mirror_connect.app.herder import request_signatures
 from mirror_connect.app.herder.request_signatures import (
     CLOCKS_DIFFER_S,
     SignedRequest,
@@ -163,6 +164,22 @@ def test_clocks_that_are_set_anew_refuse_nothing_that_is_signed_after_that(ahead
     receiver.now = NOW + 10 - ahead
     with pytest.raises(Forbidden):
         receiver.check(before)
+
+
+def test_a_clock_that_is_set_back_never_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was signed before that is remembered until the clock shows that time again: at most so much of it."""
+    monkeypatch.setattr(request_signatures, "_MOST_REMEMBERED", 3)
+    receiver = Receiver()
+    old = [header_of(at=NOW + number) for number in range(3)]
+    for header in old:
+        receiver.check(header)
+    receiver.ahead = -86_400.0
+    receiver.now = NOW + 2 * CLOCKS_DIFFER_S
+    for _ in range(2):  # so many are never refused within the time in which they could be sent again
+        with pytest.raises(Forbidden):
+            receiver.check(header_of(at=receiver.now + receiver.ahead))
+    receiver.now += 3
+    receiver.check(header_of(at=receiver.now + receiver.ahead))
 
 
 def test_a_request_counts_once() -> None:
