@@ -120,8 +120,8 @@ class WorkerSignatures:
                 "set the clocks of both workers"
             )
         came = self._boot()
-        # By when they came only if there are too many: a clock that is put back would make them valid once more. But then they
-        # stay for long.
+        # By when they came only if there are too many: a clock that is put back would make them valid once more. But then
+        # they stay for long.
         enough = came - 2 * CLOCKS_DIFFER_S if len(self._seen) >= _MOST_REMEMBERED else float("-inf")
         while self._order and (self._order[0][0] < now - CLOCKS_DIFFER_S or self._order[0][1] < enough):
             self._seen.discard(self._order.popleft()[2])

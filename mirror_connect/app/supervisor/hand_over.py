@@ -94,8 +94,8 @@ class HandOver:
             owners = self.owners.get(connector)
             if owners is not None and all(owners.has_given(task, partitions) for task, partitions in parts):
                 confirmed[connector] = max(owners.commit, confirmed[connector])
-        # What was retired writes nothing more, and the fence holds off what it has sent. Without a fence it stays claimed: the
-        # group does not hear of a lease that was over for a moment. If it has lost this worker, no claim counts.
+        # What was retired writes nothing more, and the fence holds off what it has sent. Without a fence it stays claimed:
+        # the group does not hear of a lease that was over for a moment. If it has lost this worker, no claim counts.
         claimed = frozenset(run.task for run in runs if run.may_write or not run.is_fenced) | landing.unfenced_tasks()
         ended = self.claimed - claimed - set(wanted)
         self.confirmed, self.claimed = confirmed, claimed
