@@ -23,6 +23,8 @@ POLL_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 0.25
 # Decisions on more tasks than that are made in a thread.
 MANY: Final = 200
+# Half of what a broker takes by default (message.max.bytes). It keeps all messages of a group's members in one record.
+LARGE_BYTES: Final = 512 << 10
 
 
 class LeaderDecisions:
@@ -45,6 +47,7 @@ class LeaderDecisions:
         self._clock = clock
         self._behind_since: float | None = None
         self._told_addresses: set[str] = set()
+        self._told_size = False
         # The newest record of the config topic that any member had read when the group last joined.
         self.newest_read = NO_OFFSET
 
@@ -70,9 +73,10 @@ class LeaderDecisions:
             )
             return assignments_to_bytes(decided, at)
 
-        if sum(wanted.connectors.values() if wanted is not None else ()) > MANY:
-            return await asyncio.to_thread(answers)
-        return answers()
+        many = sum(wanted.connectors.values() if wanted is not None else ()) > MANY
+        found = await asyncio.to_thread(answers) if many else answers()
+        self._note_size(sum(map(len, (*joined.members.values(), *found.values()))), len(members))
+        return found
 
     async def _read_up(self, offset: int) -> WantedWork | None:
         """What is wanted, read at least up to `offset`, as other members have; None if that takes too long.
@@ -100,6 +104,17 @@ class LeaderDecisions:
                 url,
             )
         self._told_addresses = shared
+
+    def _note_size(self, size: int, members: int) -> None:
+        if size > LARGE_BYTES and not self._told_size:
+            log.warning(
+                "The brokers keep %d KiB of this group with %d workers in one record of __consumer_offsets. Beyond their "
+                "message.max.bytes no worker can join any more: use fewer workers or fewer connectors, or raise it "
+                "(max.message.bytes of that topic)",
+                size >> 10,
+                members,
+            )
+        self._told_size = size > LARGE_BYTES
 
     def _note_lag(self, now: float, own: int, offset: int) -> None:
         if self._behind_since is None:

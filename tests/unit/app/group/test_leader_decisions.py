@@ -100,3 +100,21 @@ async def test_workers_that_have_one_address_are_told_of_once(caplog: pytest.Log
         await rig.decide()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "http://a:1" in caplog.messages[0]
+
+
+async def test_a_group_that_may_become_too_large_for_its_brokers_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig()
+    await rig.decide()
+    small = [record for record in caplog.records if "message.max.bytes" in record.getMessage()]
+    monkeypatch.setattr(leader_decisions, "LARGE_BYTES", 100)
+    await rig.decide()
+    await rig.decide()
+    monkeypatch.setattr(leader_decisions, "LARGE_BYTES", 1 << 20)
+    await rig.decide()
+    monkeypatch.setattr(leader_decisions, "LARGE_BYTES", 100)
+    await rig.decide()
+    told = [record.getMessage() for record in caplog.records if "message.max.bytes" in record.getMessage()]
+    assert (small, len(told)) == ([], 2)
+    assert "with 2 workers" in told[0]
