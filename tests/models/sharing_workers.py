@@ -102,6 +102,7 @@ class SharingWorker(ConnectorWorker):
         self._assigned: frozenset[TaskId] = frozenset()
         self._newest: GroupAssignment | None = None
         self._due = asyncio.Event()
+        self._leaves = False
         self._wanted_then: Mapping[str, int] | None = None
         self.membership.share(self)
         self.supervisor.share(self.membership.rejoin, lambda: self.membership.steady)
@@ -138,6 +139,9 @@ class SharingWorker(ConnectorWorker):
             return
         news = group_news(assignment, self.url, self.process.time())
         self.supervisor.group_changed(news.others, news.believed, assignment.config_offset)
+        if self._leaves:
+            # As the product's: what it is assigned until the others hear of its end is not begun.
+            return
         self._newest = assignment
         self._assigned &= assignment.tasks
         self._want()
@@ -211,6 +215,7 @@ class SharingWorker(ConnectorWorker):
 
     async def leave(self) -> None:
         """It is asked to end."""
+        self._leaves = True
         self._newest, self._assigned = None, frozenset()
         self.supervisor.want({})
         for _ in range(int(LAST_WORDS_S / 0.1)):
