@@ -88,3 +88,7 @@ def test_a_side_that_gave_up_is_compared_in_what_it_did() -> None:
         "Copying beside 2,000 topics, before: p50 over consuming directly",
         "Copying beside 2,000 topics, before: p99 over consuming directly",
     ]
+
+
+def test_a_case_of_this_product_alone_compares_nothing() -> None:
+    assert rows({"places": [], "tasks": []}) == []
