@@ -5,6 +5,7 @@ Wrong usage is one line on standard error and exit code 2.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -23,7 +24,22 @@ _ASKING: Final = Command("__words", "", "", "mirror_connect.cli.rest.offered_wor
 
 def main() -> NoReturn:
     """Entry point."""
-    arguments = sys.argv[1:]
+    code: str | int | None = 0
+    try:
+        try:
+            _main(sys.argv[1:])
+        except SystemExit as end:
+            code = end.code
+        if sys.stdout is not None:
+            # What is short is written here, and not before.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read it has gone (`| head`): what Python would still write at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _main(arguments: Sequence[str]) -> None:
     if not arguments:
         print(overview(), file=sys.stderr)
         sys.exit(WRONG_USAGE)
@@ -50,7 +66,6 @@ def main() -> NoReturn:
             # A command's modules take a second to import.
             print("mirror-connect: interrupted", file=sys.stderr)
             sys.exit(INTERRUPTED)
-    sys.exit(0)
 
 
 def run(command: Command, arguments: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -191,3 +192,29 @@ def test_the_help_of_mm1_lists_the_options_that_have_an_effect_and_those_that_ha
 def test_the_help_of_a_command_for_a_worker_lists_its_options(command: str, parser: Parser) -> None:
     names = {name for each in parser._actions for name in each.option_strings if name.startswith("--")}
     assert {f"--{each.name}" for each in COMMANDS[command].options} == names | {"--help"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("--help",), id="all_commands"),
+        pytest.param(("verify", "--help"), id="one_command"),
+        pytest.param(("completion", "bash"), id="a_command_that_ends_by_itself"),
+    ],
+)
+def test_a_reader_that_has_gone_is_no_error(arguments: tuple[str, ...]) -> None:
+    """As `| head` does when it has enough."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "mirror_connect.cli.__main__", *arguments],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
