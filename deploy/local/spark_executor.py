@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -87,7 +87,10 @@ class Executor:
         _signal(self.process, signal.SIGKILL)
 
     def suspend(self) -> list[psutil.Process]:
-        """SIGSTOP to all its processes, which keep their connections and do nothing. Returns them."""
+        """SIGSTOP to all its processes, which keep their connections and do nothing.
+
+        Returns them, for `resume` below: Spark may kill the JVM meanwhile, and then it has no tree any more.
+        """
         stopped: dict[int, psutil.Process] = {}
         # A process may fork before its own turn.
         while more := [each for each in self.tree() if each.pid not in stopped]:
@@ -98,8 +101,15 @@ class Executor:
 
     def resume(self) -> None:
         """SIGCONT to all its processes; nothing happens to one that was not suspended."""
-        for process in self.tree():
-            _signal(process, signal.SIGCONT)
+        resume(self.tree())
+
+
+def resume(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """SIGCONT to those of them that are alive, whatever has become of the others. Returns them."""
+    alive = [each for each in processes if _alive(each)]
+    for process in alive:
+        _signal(process, signal.SIGCONT)
+    return alive
 
 
 def session_of(leader: int) -> Iterator[psutil.Process]:

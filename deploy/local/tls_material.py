@@ -55,9 +55,7 @@ def create_tls_material(directory: Path, client_name: str = "client", host: str 
     truststore_jks = directory / "truststore.jks"
     trusted = jks.TrustedCertEntry.new("authority", _der(authority))
     jks.KeyStore.new("jks", [trusted]).save(str(truststore_jks), PASSWORD)
-    names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    if host not in {"localhost", "127.0.0.1"}:
-        names.append(x509.DNSName(host))
+    names = [_name(each) for each in dict.fromkeys(("localhost", "127.0.0.1", host))]
     return TlsMaterial(
         authority_pem=authority_pem,
         truststore_pkcs12=truststore_pkcs12,
@@ -67,6 +65,14 @@ def create_tls_material(directory: Path, client_name: str = "client", host: str 
         ),
         client=_key_files(directory, "client", client_name, authority=authority, authority_key=authority_key, names=[]),
     )
+
+
+def _name(host: str) -> x509.GeneralName:
+    # Clients look for an address among the addresses alone.
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _key_files(

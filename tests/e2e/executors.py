@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
+from collections.abc import Collection
+from pathlib import Path
 from typing import Final
-
-import psutil
 
 from deploy.local import LocalCluster
 from deploy.local.spark_executor import Executor
 from tests.e2e.numbered import Writer
-from tests.e2e.product import mirror_config
-from tests.e2e.reading import records
-from tests.waiting import wait_for
+from tests.e2e.product import Product, mirror_config
+from tests.e2e.reading import CONTROL, batches, records
+from tests.waiting import wait_for, wait_for_state
 
+# Until executors are there, and tasks copy in them. On two busy cores one took 47 s to come, and its first task a minute.
+STARTS_S: Final = 300.0
 PROPERTIES: Final = {
     "exactly.once.source.support": "enabled",
     "session.timeout.ms": "6000",
@@ -33,17 +38,73 @@ def contents(cluster: LocalCluster, topic: str, partitions: int) -> list[list[tu
     ]
 
 
+def wait_executors(product: Product, count: int) -> list[Executor]:
+    """Waits until a worker has so many executors, and knows them."""
+    wait_for_state(lambda: len(product.executors()) == count, f"{count} executors are there", STARTS_S)
+    return product.executors()
+
+
+def wait_busy(product: Product, target: LocalCluster, count: int) -> list[Executor]:
+    """Waits until tasks copy in so many executors, at least, and returns these.
+
+    An executor that comes later than others gets some of their tasks after a while.
+    """
+
+    def found() -> list[Executor]:
+        busy = [each for each in product.executors() if at_work(each, target)]
+        return busy if len(busy) >= count else []
+
+    return list(wait_for_state(found, f"tasks copy in {count} executors", STARTS_S))
+
+
 def at_work(executor: Executor, target: LocalCluster) -> set[int]:
     """The task processes of an executor that have connections to the target; Spark keeps others for later."""
     port = int(target.bootstrap_servers.rpartition(":")[2])
-    found = set()
-    for process in executor.tasks():
-        try:
-            if any(each.raddr and each.raddr.port == port for each in process.net_connections("tcp")):
-                found.add(process.pid)
-        except psutil.NoSuchProcess:
-            continue
-    return found
+    return {process.pid for process in executor.tasks() if port in remote_ports(process.pid)}
+
+
+def wait_returned(pids: Collection[int], target: LocalCluster) -> None:
+    """Waits until none of these processes of tasks has a connection to the target any more, or lives."""
+    port = int(target.bootstrap_servers.rpartition(":")[2])
+    wait_for_state(
+        lambda: not any(port in remote_ports(pid) for pid in pids), "they return, and end their connections", 120
+    )
+
+
+def check_turns(target: LocalCluster, copy: str, partitions: int) -> None:
+    """Each producer (id and epoch) of a copy's batches had one turn, and some partition more than one producer.
+
+    Who wrote before and writes again after another one has woken up too late.
+    """
+    more = False
+    for partition in range(partitions):
+        found = [batch.producer for batch in batches(target, copy, partition) if not batch.attributes & CONTROL]
+        turns = [producer for producer, _ in itertools.groupby(found)]
+        assert len(turns) == len(set(turns)), f"partition {partition}: {turns}"
+        more = more or len(turns) > 1
+    assert more
+
+
+def remote_ports(pid: int) -> set[int]:
+    """To which ports a process has connections; none if it has ended.
+
+    psutil looks into this process's network namespace, and executors may have another one.
+    """
+    directory = Path(f"/proc/{pid}")
+    sockets = set()
+    with contextlib.suppress(OSError):
+        for each in (directory / "fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                sockets.add(os.readlink(each))
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in _lines(directory / "net" / kind)]
+    return {int(line[2].rpartition(":")[2], 16) for line in lines if f"socket:[{line[9]}]" in sockets}
+
+
+def _lines(table: Path) -> list[str]:
+    # Its first line has the names of the columns.
+    with contextlib.suppress(OSError):
+        return table.read_text().splitlines()[1:]
+    return []
 
 
 def wait_all(writer: Writer, target: LocalCluster, copy: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Final, Self
 
@@ -20,6 +21,7 @@ from mirror_connect.spark_jobs.jvm import spark_home
 
 SPARK_HOME: Final = Path("/opt/spark")
 SEEN_AS: Final = Path("/var/spark")
+STARTS_S: Final = 60.0
 _PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 # `$1`: an empty directory for the root, `$2`: that of the host's files, `$3`: PySpark's package; the rest is the command.
 _ENTER: Final = f"""
@@ -45,6 +47,7 @@ class OwnHosts:
     def __init__(self, directory: Path, count: int) -> None:
         self._directory = directory
         self._number = random.SystemRandom().randrange(1, 255)
+        self._link = f"mirror{self._number}"
         self.address = self._address(1)
         self._hub: GuardedProcess | None = None
         self._hosts: list[GuardedProcess] = []
@@ -92,13 +95,16 @@ class OwnHosts:
 
     def close(self) -> None:
         """Ends the namespaces' processes, and with them all links."""
+        # The kernel would remove it a moment after the namespace of its other end.
+        if Path(f"/sys/class/net/{self._link}").exists():
+            _run("ip", "link", "delete", self._link)
         for each in (*self._hosts, *([self._hub] if self._hub else [])):
             if each.alive:
                 each.kill()
 
     def _start(self) -> Self:
         hub = self._hub = self._holder("hub")
-        link = f"mirror{self._number}"
+        link = self._link
         _run("ip", "link", "add", link, "type", "veth", "peer", "name", "uplink", "netns", str(hub.pid))
         self._in_hub("ip", "link", "add", "bridge", "type", "bridge")
         self._in_hub("ip", "link", "set", "bridge", "up")
@@ -123,9 +129,11 @@ class OwnHosts:
         self._directory.mkdir(exist_ok=True)
         command = ["unshare", "--net", "sh", "-c", "echo there; exec sleep 100000"]
         holder = GuardedProcess(name, command, log=self._directory / f"{name}.log", environment={"PATH": _PATH})
+        until = time.monotonic() + STARTS_S
         while "there" not in holder.log.read_text():
-            if not holder.alive:
-                raise OSError(f"no network namespace: {holder.log.read_text()}")
+            if not holder.alive or time.monotonic() > until:
+                raise OSError(f"no network namespace: {holder.log.read_text() or 'it does not start'}")
+            time.sleep(0.01)
         return holder
 
     def _in_hub(self, *command: str) -> None:
@@ -143,7 +151,7 @@ def why_not() -> str:
             with OwnHosts(Path(directory), 1) as hosts:
                 enter = hosts.place(0).enter
                 done = subprocess.run(
-                    [*enter, "java", "-version"], capture_output=True, text=True, timeout=30, check=False
+                    [*enter, "java", "-version"], capture_output=True, text=True, timeout=STARTS_S, check=False
                 )
                 return done.stderr.strip() if done.returncode else ""
         except (OSError, subprocess.SubprocessError) as error:
@@ -151,6 +159,6 @@ def why_not() -> str:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STARTS_S, check=False)
     if done.returncode:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")

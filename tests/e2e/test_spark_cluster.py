@@ -14,15 +14,14 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.spark_cluster import SparkCluster
 from tests.e2e.ends import wait_ends
-from tests.e2e.executors import PROPERTIES, at_work, contents, once_config, wait_all
+from tests.e2e.executors import PROPERTIES, contents, once_config, wait_all, wait_busy, wait_executors
 from tests.e2e.identity_topics import produce_shapes, produce_singles, produce_transactions
 from tests.e2e.numbered import Writer
 from tests.e2e.product import EXECUTOR, Product
 from tests.e2e.progress import Progress
 from tests.seeds import chance
-from tests.waiting import wait_for_state
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
 
 SHAPES, SINGLES, TX, NUMBERS = (f"on-executors-{name}" for name in ("shapes", "singles", "tx", "numbers"))
 PARTITIONS: Final = {SHAPES: 3, SINGLES: 4, TX: 2}
@@ -46,6 +45,7 @@ def spark() -> Iterator[SparkCluster]:
 def product(spark: SparkCluster, target_cluster: LocalCluster) -> Iterator[Product]:
     """A worker whose tasks run there, exactly once."""
     with Product(target_cluster, group="spark-cluster", properties=PROPERTIES, spark=spark) as worker:
+        wait_executors(worker, 2)
         yield worker
 
 
@@ -83,9 +83,7 @@ def test_an_executor_that_is_killed_under_load_loses_and_repeats_nothing(
         with Writer(source_cluster, NUMBERS, NUMBERS_PARTITIONS, RATE) as writer:
             product.wait_going_on("numbers", target_cluster, copy)
             time.sleep(dice.uniform(*LOADED_S))
-            busy = [each for each in product.executors() if at_work(each, target_cluster)]
-            assert len(busy) == 2, product.log_tail(60)
-            doomed = dice.choice(busy)
+            doomed = dice.choice(wait_busy(product, target_cluster, 2))
             when = time.monotonic()
             doomed.kill()
             product.wait_going_on("numbers", target_cluster, copy)
@@ -96,6 +94,6 @@ def test_an_executor_that_is_killed_under_load_loses_and_repeats_nothing(
         print(f" [stood still for {still:.1f} s at most]", end="")
     assert still <= GOES_ON_S
     assert product.process.poll() is None
-    wait_for_state(lambda: len(product.executors()) == 2, "another executor is there")
+    wait_executors(product, 2)
     assert doomed.id not in {each.id for each in product.executors()}
     product.delete("numbers")

@@ -11,7 +11,7 @@ from typing import Final
 import psutil
 import pytest
 
-from deploy.local.spark_executor import BACKEND, Executor, session_of
+from deploy.local.spark_executor import BACKEND, Executor, resume, session_of
 from tests.paths import ROOT
 from tests.waiting import wait_for_state
 
@@ -95,6 +95,20 @@ def test_a_suspended_executor_does_nothing_until_it_is_resumed(executor: Executo
     wait_for_state(lambda: _states(executor) == {psutil.STATUS_STOPPED}, "all are suspended")
     executor.resume()
     wait_for_state(lambda: psutil.STATUS_STOPPED not in _states(executor), "none is suspended")
+
+
+def test_what_was_suspended_wakes_also_when_the_jvm_was_killed_meanwhile(executor: Executor) -> None:
+    jvm, *others = executor.suspend()
+    wait_for_state(lambda: _states(executor) == {psutil.STATUS_STOPPED}, "all are suspended")
+    executor.kill_jvm()
+    wait_for_state(lambda: not executor.alive, "the JVM has ended")
+    assert {each.status() for each in others} == {psutil.STATUS_STOPPED}
+    try:
+        assert resume([jvm, *others]) == others
+        wait_for_state(lambda: psutil.STATUS_STOPPED not in {each.status() for each in others}, "none is suspended")
+    finally:
+        for each in others:
+            each.kill()
 
 
 @pytest.mark.parametrize("suspended", [False, True], ids=["running", "suspended"])
