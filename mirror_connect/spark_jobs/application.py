@@ -19,6 +19,7 @@ from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, Run
 from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
 from mirror_connect.spark_jobs.jvm_log import set_jvm_level
 from mirror_connect.spark_jobs.log_levels import apply
+from mirror_connect.spark_jobs.missing_executor import MissingExecutor
 from mirror_connect.spark_jobs.query import start_query, warm_up
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Application:
         local = is_local(session.sparkContext.master)
         self._slots = session.sparkContext.defaultParallelism if local else 0
         self._executors = None if local else Executors(session)
+        self._missing = None if local else MissingExecutor(session)
         self._jvm_told = -EVERY_S
 
     def run(self) -> None:
@@ -153,7 +155,8 @@ class Application:
             log.debug("The executors can't be read", exc_info=True)
             # No list, as an empty one would say that all are lost.
             return {"slots": self._slots}
-        return {"slots": self._slots, "executors": executors}
+        room = {"slots": self._slots, "executors": executors}
+        return room if executors or self._missing is None else {**room, "missing": self._missing.told()}
 
 
 def state_of(query: Any) -> dict[str, str | None]:

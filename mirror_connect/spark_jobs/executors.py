@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from mirror_connect.spark_jobs.executor_answers import ExecutorAnswers
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -25,6 +27,7 @@ class Executors:
         self._context: Any = session.sparkContext._jsc.sc()
         writer = session.sparkContext._jvm.org.apache.spark.status.api.v1.JacksonMessageWriter()
         self._as_json: Any = writer.mapper()
+        self._answers = ExecutorAnswers(session)
         self._given_up: set[str] = set()
         self._profile: Any = self._context.resourceProfileManager().defaultResourceProfile()
 
@@ -38,19 +41,24 @@ class Executors:
         return int(self._context.maxNumConcurrentTasks(self._profile))
 
     def all(self) -> list[dict[str, Any]]:
-        """Each that is alive: `id`, `host`, `slots`, how many `tasks` it has, whether it is `draining` (decommissioned)."""
+        """Each that is alive: `id`, `host`, `slots`, how many `tasks` it has, whether it is `draining` (decommissioned).
+
+        `silent_s`: for how long its JVM has not answered, as long as it has tasks.
+        """
         draining = self._draining()
         found = json.loads(self._as_json.writeValueAsString(self._context.statusStore().executorList(True)))
+        executors = [each for each in found if each["id"] != _DRIVER]
+        self._answers.keep({each["id"] for each in executors})
         return [
             {
                 "id": each["id"],
-                "host": each["hostPort"].rpartition(":")[0],
+                "host": _host_of(each["hostPort"]),
                 "slots": each["maxTasks"],
                 "tasks": each["activeTasks"],
                 "draining": each["id"] in draining,
+                "silent_s": round(self._answers.silent_s(each["id"]), 1) if each["activeTasks"] else 0.0,
             }
-            for each in found
-            if each["id"] != _DRIVER
+            for each in executors
         ]
 
     def _draining(self) -> set[str]:
@@ -79,3 +87,9 @@ class Executors:
                 log.warning("Spark did not end executor %s: it does not know it any more", executor)
         except Exception:  # Spark notices the loss later, by itself
             log.exception("executor %s was not ended", executor)
+
+
+def _host_of(address: str) -> str:
+    """The host of `host:port`. Of an executor that has just come Spark knows the host alone."""
+    host, _, port = address.rpartition(":")
+    return host if port.isdigit() and host else address

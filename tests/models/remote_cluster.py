@@ -46,6 +46,8 @@ class Executor:
         self.offset = OFFSET_S * number
         self.alive = self.known = True
         self.frozen_until = self.cut_until = 0.0
+        # Until and since when its JVM does not answer Spark's driver; until when nor does its host the cluster's manager.
+        self.silent_until = self.silent_since = self.host_away_until = 0.0
         self.tasks: list[RemoteProcess] = []
 
 
@@ -61,10 +63,13 @@ class RemoteWorker(ConnectorWorker):
         self._number = 0
         self._given_up: set[str] = set()
 
-    def new_executor(self, host: int) -> None:
-        """The cluster's manager has started one there."""
-        self.executors.append(Executor(self._number, host, self.random.choice(RATES)))
+    def new_executor(self, host: int, frozen_s: float = 0.0) -> None:
+        """The cluster's manager has started one there. `frozen_s`: for how long the host does nothing from now on."""
+        self.executors.append(executor := Executor(self._number, host, self.random.choice(RATES)))
         self._number += 1
+        if frozen_s:
+            self.freeze(executor, frozen_s)
+            executor.host_away_until = executor.silent_until
 
     async def start(self, url: str, token: str) -> None:
         """Another application: its executors have the ids of the ones before."""
@@ -87,15 +92,22 @@ class RemoteWorker(ConnectorWorker):
 
     def report_of_driver(self) -> None:
         known = [each for each in self.executors if each.known]
-        told = [SparkExecutor(each.id, each.host, SLOTS, len(self._at(each))) for each in known]
+        told = [
+            SparkExecutor(each.id, each.host, SLOTS, len(self._at(each)), silent_s=self._silent_s(each))
+            for each in known
+        ]
         self.spark.driver_report(SLOTS * len(known), {}, None, told)
+
+    def _silent_s(self, executor: Executor) -> float:
+        now = self.machines.world.now
+        return now - executor.silent_since if now < executor.silent_until else 0.0
 
     async def apply(self, plan: Mapping[str, Any]) -> None:
         for executor in self.executors:
             known = executor.known and executor.id not in self._given_up
             if known and executor.id in plan["given_up"]:
                 self._given_up.add(executor.id)
-                self.machines.world.after(ENDED_AFTER_S, lambda executor=executor: self.end_executor(executor))
+                self.machines.world.after(ENDED_AFTER_S, lambda executor=executor: self._end_given_up(executor))
         planned = {each["run_id"] for each in plan["runs"]}
         for task in list(self.tasks.values()):
             assert isinstance(task, RemoteProcess)
@@ -106,6 +118,14 @@ class RemoteWorker(ConnectorWorker):
             run = self.supervisor.run_of(each["run_id"])
             if run is not None and not self._works_on(run):
                 self._start(run)
+
+    def _end_given_up(self, executor: Executor) -> None:
+        # The cluster's manager does that on the host.
+        wait = executor.host_away_until - self.machines.world.now
+        if wait > 0:
+            self.machines.world.after(wait, lambda: self._end_given_up(executor))
+        else:
+            self.end_executor(executor)
 
     def _start(self, run: TaskRun) -> None:
         free = [each for each in self.executors if self._takes_tasks(each)]
@@ -127,8 +147,8 @@ class RemoteWorker(ConnectorWorker):
 
     # --- what happens to executors ----------------------------------------------------------------------------------
 
-    def end_executor(self, executor: Executor, *, orphans: bool = False) -> None:
-        """Its JVM is killed, and all of it, or its tasks are orphans for a while. Another one comes."""
+    def end_executor(self, executor: Executor, *, orphans: bool = False, next_frozen_s: float = 0.0) -> None:
+        """Its JVM is killed, and all of it, or its tasks are orphans for a while. Another one comes, on a frozen host."""
         if not executor.alive:
             return
         executor.alive = executor.known = False
@@ -139,21 +159,31 @@ class RemoteWorker(ConnectorWorker):
             else:
                 task.end()
         host = int(executor.host.removeprefix("host"))
-        self.machines.world.after(NEW_EXECUTOR_S, lambda: self.new_executor(host))
+        self.machines.world.after(NEW_EXECUTOR_S, lambda: self.new_executor(host, next_frozen_s))
 
     def freeze(self, executor: Executor, seconds: float) -> None:
         """SIGSTOP to all of it, SIGCONT later. What is frozen already wakes as the first one said."""
         if self.machines.world.now < executor.frozen_until:
             return
         executor.frozen_until = self.machines.world.now + seconds
+        self._silence(executor, seconds)
         for task in executor.tasks:
             task.process.suspend(seconds)
 
     def cut(self, executor: Executor, seconds: float, *, brokers: bool) -> None:
         """Its network; or the way to the worker alone."""
         executor.cut_until = self.machines.world.now + seconds
+        if brokers:
+            self._silence(executor, seconds)
+            executor.host_away_until = executor.silent_until
         for task in executor.tasks if brokers else ():
             task.process.cut(seconds)
+
+    def _silence(self, executor: Executor, seconds: float) -> None:
+        now = self.machines.world.now
+        if now >= executor.silent_until:
+            executor.silent_since = now
+        executor.silent_until = max(executor.silent_until, now + seconds)
 
     def kill_task(self, pid: int) -> bool:
         raise AssertionError("nobody can kill a process of an executor")

@@ -18,8 +18,9 @@ class RemoteLife(Life):
     """As the landing's life, with other kinds of incidents, of the executor where the task runs.
 
     `freeze`: SIGSTOP to all of it. `host`: all of it is gone. `jvm`: its JVM is gone, and its tasks are orphans. `net`: it
-    is cut off. `link`: from the worker alone. All but `host` and `jvm` are over after the incident's seconds. But the others
-    have to go on without it, within lease + 30 s and what a start takes.
+    is cut off. `link`: from the worker alone. `reborn`: all of it is gone, and the host of the next one is frozen before any
+    task begins there. All but `host` and `jvm` are over after the incident's seconds. But the others have to go on without
+    it, within lease + 30 s and what a start takes.
     """
 
     patience_s = int(REMOTE_LEASE_S + LANDING_S) + 12
@@ -27,7 +28,7 @@ class RemoteLife(Life):
 
     def happen(self, incident: Incident, worker: ConnectorWorker, task: Task | None, *, before: bool) -> None:
         remote, executor = cast("RemoteWorker", worker), task.executor if isinstance(task, RemoteProcess) else None
-        if incident.kind not in {"freeze", "host", "jvm", "net", "link"}:
+        if incident.kind not in {"freeze", "host", "jvm", "net", "link", "reborn"}:
             super().happen(incident, worker, task, before=before)
         elif executor is not None and executor.alive:
             # Not at once: the process may be at work in this moment.
@@ -40,6 +41,8 @@ class RemoteLife(Life):
                 worker.freeze(executor, incident.seconds)
             case "host" | "jvm":
                 worker.end_executor(executor, orphans=incident.kind == "jvm")
+            case "reborn":
+                worker.end_executor(executor, next_frozen_s=incident.seconds)
             case "net" | "link":
                 worker.cut(executor, incident.seconds, brokers=incident.kind == "net")
 

@@ -16,11 +16,13 @@ from unittest import mock
 import pytest
 
 from mirror_connect.app.supervisor import partition_assignment
+from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
 from mirror_connect.app.supervisor.process_ends import RemoteEnds
 from mirror_connect.app.supervisor.remote_watch import RemoteWatch
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from tests.models.landing_tasks import TASKS, simulated
+from tests.models.remote_cluster import RemoteWorker
 from tests.models.remote_life import live_there
 from tests.models.watch import BrokenPromiseError
 from tests.models.worker_life import Incident, Schedule
@@ -29,7 +31,7 @@ from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, f
 FAULTS_SCHEDULES = 300
 TROUBLE = Incidents(
     kinds=(
-        *("freeze", "freeze", "host", "jvm", "net", "link", "link"),
+        *("freeze", "freeze", "host", "jvm", "net", "link", "link", "reborn"),
         *("move", "move", "config", "epoch", "restart", "late", "pause", "spark"),
     ),
     whom=("task", "task", "task", "worker"),
@@ -70,6 +72,11 @@ def test_copying_goes_on_elsewhere(kind: str) -> None:
     live_there(Schedule((Incident(0.0, kind, "task", "now", 120.0, 0),), (1.0,), 1))
 
 
+@pytest.mark.parametrize("net", range(3))
+def test_an_executor_that_is_frozen_before_its_first_task_is_left(net: int) -> None:
+    live_there(met((0.0, "reborn", 120.0), (7.0, "restart", 1.0), net=net))
+
+
 @pytest.mark.parametrize("life", [pytest.param(live_there, id="fenced"), pytest.param(without_rights, id="unfenced")])
 def test_one_writer_at_a_time_and_copying_goes_on(life: Live) -> None:
     explore(life, TROUBLE.schedules(1), max(1, SCHEDULES // 10))
@@ -100,6 +107,10 @@ def nothing(*_: object, **__: object) -> None:
     return None
 
 
+def no_time(*_: object) -> float:
+    return 0.0
+
+
 def met(*incidents: tuple[float, str, float], net: int = 1) -> Schedule:
     """What happens to the executor of task 0: after so many seconds, what, and for how long. `net` places the tasks."""
     made = tuple(Incident(wait, kind, "task", "now", seconds, 0) for wait, kind, seconds in incidents)
@@ -111,6 +122,8 @@ CUT_OFF_AND_RESTARTED = met((0.0, "link", 9.0), (0.3, "restart", 1.0), net=6)
 CUT_OFF_FROM_A_SPARK_THAT_DIES = met((0.0, "link", 120.0), (0.3, "spark", 1.0))
 CUT_OFF_AND_AN_ORPHAN = met((0.0, "link", 9.0), (0.3, "jvm", 1.0))
 FROZEN = met((0.0, "freeze", 120.0))
+# The task begins again on the executor that has come and does nothing.
+FROZEN_UNHEARD = met((0.0, "reborn", 120.0), (7.0, "restart", 1.0))
 
 
 @pytest.mark.parametrize(
@@ -124,6 +137,10 @@ FROZEN = met((0.0, "freeze", 120.0))
             CUT_OFF_AND_AN_ORPHAN, patched(SparkHost, "has_another_run", by_process_id_alone), id="process_ids_alone"
         ),
         pytest.param(FROZEN, patched(RemoteWatch, "look_after", nothing), id="silence_is_not_noticed"),
+        pytest.param(FROZEN_UNHEARD, patched(RemoteWorker, "_silent_s", no_time), id="no_executor_is_asked"),
+        pytest.param(
+            FROZEN_UNHEARD, patched(ExecutorPlacement, "was_any_given_up", nothing), id="the_queue_of_one_given_up"
+        ),
     ],
 )
 def test_a_fault_put_back_breaks_a_promise(

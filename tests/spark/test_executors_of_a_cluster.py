@@ -15,12 +15,19 @@ import pytest
 import pytest_asyncio
 
 from deploy.local.spark_cluster import SparkCluster
-from deploy.local.spark_executor import Executor
+from deploy.local.spark_executor import Executor, resume
 from mirror_connect.app.supervisor.process_ends import REMOTE_LEASE_S
+from mirror_connect.app.supervisor.remote_watch import GIVEN_UP
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import FAKE_TASKS, SparkRig, spark_rig, wanted
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.soak, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.long,
+    pytest.mark.soak,
+    pytest.mark.timeout(600),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 SLOTS = 4
 TASKS = [TaskId("c", number) for number in range(4)]
@@ -38,6 +45,11 @@ async def shared(cluster: SparkCluster) -> AsyncIterator[SparkRig]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(FAKE_TASKS))
         async with spark_rig({**cluster.properties, **paths}) as rig:
+            await rig.until(lambda: bool(rig.spark.executors), "an executor is there")
+            # Also of one that has just come, of which Spark does not know the port.
+            there = [line for line in rig.notices.lines if line.startswith("Spark has ") and " now: " in line]
+            assert there
+            assert all(" on 127.0.0.1: 4 slots" in line for line in there)
             yield rig
 
 
@@ -119,3 +131,43 @@ async def test_a_drained_executor_hands_over_without_waiting(cluster: SparkClust
     assert took < REMOTE_LEASE_S
     assert "no more time" not in "\n".join(rig.notices.lines)
     await rig.until(lambda: not drained.alive, "it has ended")
+
+
+async def test_tasks_leave_a_host_that_froze_before_any_task_was_heard_there(
+    cluster: SparkCluster, rig: SparkRig
+) -> None:
+    before = {each.id for each in cluster.executors}
+    rig.supervisor.want({})
+    await rig.until(lambda: not list(rig.supervisor.runs), "every run has ended")
+    await asyncio.to_thread(cluster.executors[0].kill)
+    await rig.until(lambda: len({*rig.spark.placement.known} - before) == 1, "another executor is there")
+    (new,) = [each for each in cluster.executors if each.id not in before]
+    # With the Spark worker, which would kill it.
+    host = cluster.worker_of(new)
+    host.suspend()
+    frozen = await asyncio.to_thread(new.suspend)
+    try:
+        rig.supervisor.want({task: wanted("obedient", f"t-{task.task}") for task in TASKS})
+        when = time.monotonic()
+        while not rig.spark.placement.known[new.id].tasks:
+            assert time.monotonic() - when < 60
+            await asyncio.sleep(2)
+            rig.supervisor.restart(TASKS[0])
+        when = time.monotonic()
+        await rig.until(
+            lambda: all(rig.is_running(task) and place(rig, task) != new.id for task in TASKS), "they run elsewhere"
+        )
+        took = time.monotonic() - when
+        print(f"frozen before its first task: {took:.1f} s")
+        assert took < REMOTE_LEASE_S + 30
+        assert any(GIVEN_UP in line for line in rig.notices.lines)
+        assert new.id in rig.spark.placement.given_up
+    finally:
+        resume(frozen)
+        host.resume()
+
+
+async def test_an_executor_larger_than_any_spark_worker_is_named(cluster: SparkCluster) -> None:
+    async with spark_rig({**cluster.properties, "spark.executor.cores": "64"}) as rig:
+        says = f"spark.executor.cores=64 is too large: no Spark worker has more than {SLOTS}."
+        await rig.until(lambda: says in (rig.spark.absence or ""), "the line says what is too large")

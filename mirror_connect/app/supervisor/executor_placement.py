@@ -22,8 +22,10 @@ log = logging.getLogger(__name__)
 MOST_REFUSALS: Final = 6
 # A process that holds a slot of Spark, and asks for nothing for so long, hangs with its executor.
 MUTE_S: Final = 15.0
-# The first process there imports what all tasks need: minutes, on a machine with much to do.
+# The first process there imports what all tasks need: minutes, on a machine with much to do. As long as its JVM answers.
 FIRST_MUTE_S: Final = 180.0
+# A JVM answers within some ms. While it does not, no task is sent there.
+ANSWERS_S: Final = 2.0
 # Not more often on one host: where no process reaches the worker, a new executor does not help.
 MUTE_AGAIN_S: Final = 300.0
 # Tasks move to executors with less to do when none has come for so long: one after the other, and no task soon again.
@@ -40,7 +42,8 @@ class ExecutorPlacement:
         self._runs = runs
         self._told: dict[str, SparkExecutor] | None = None
         self._since: dict[str, float] = {}
-        self._given_up: set[str] = set()
+        # Since when.
+        self._given_up: dict[str, float] = {}
         self._mute_since: dict[str, float] = {}
         # Those on which a task was ever at work.
         self._worked: set[str] = set()
@@ -53,12 +56,12 @@ class ExecutorPlacement:
         now = self._clock()
         self._told = {each.executor: each for each in executors}
         self._since = {each: self._since.get(each, now) for each in self._told}
-        self._given_up &= self._told.keys()
+        self._given_up = {each: since for each, since in self._given_up.items() if each in self._told}
 
     def spark_lost(self) -> None:
         """The application has ended. The next one begins its ids anew."""
         self._told = None
-        self._since, self._given_up, self._mute_since, self._worked = {}, set(), {}, set()
+        self._since, self._given_up, self._mute_since, self._worked = {}, {}, {}, set()
 
     @property
     def known(self) -> Mapping[str, SparkExecutor]:
@@ -70,6 +73,10 @@ class ExecutorPlacement:
         """Those that Spark is to end, and to replace."""
         return frozenset(self._given_up)
 
+    def was_any_given_up(self, since: float) -> bool:
+        """Whether one was given up after `since` and Spark has it still. A task that it began in between may be there."""
+        return any(given_up > since for given_up in self._given_up.values())
+
     def is_lost(self, executor: str) -> bool:
         """Whether Spark knows that it has ended, and so starts its tasks again."""
         return self._told is not None and executor not in self._told
@@ -78,7 +85,7 @@ class ExecutorPlacement:
         """Lets Spark end an executor of which no task is heard; returns whether that is new."""
         if executor not in self.known or executor in self._given_up or self._is_heard(executor):
             return False
-        self._given_up.add(executor)
+        self._given_up[executor] = self._clock()
         log.error(
             "Executor %s (%s) is given up, because no task on it is heard. Spark is asked to replace it",
             executor,
@@ -93,7 +100,8 @@ class ExecutorPlacement:
     def look_for_mute(self, *, waiting: bool) -> bool:
         """Gives up an executor that has tasks of Spark, none of which asks for anything. Returns whether it did.
 
-        `waiting`: whether runs with a slot wait for a process. Spark itself would wait for two minutes.
+        `waiting`: whether runs with a slot wait for a process. Spark itself would wait for two minutes. One on which no task
+        was ever at work gets longer, unless its JVM does not answer either.
         """
         now, found = self._clock(), False
         at_work = {run.executor for run in self._runs()}
@@ -101,7 +109,9 @@ class ExecutorPlacement:
         mute = [each for each, known in self.known.items() if waiting and known.tasks and each not in at_work]
         self._mute_since = {each: self._mute_since.get(each, now) for each in mute}
         for each, since in self._mute_since.items():
-            host, longest = self.known[each].host, MUTE_S if each in self._worked else FIRST_MUTE_S
+            host = self.known[each].host
+            hangs = each in self._worked or self.known[each].silent_s > MUTE_S
+            longest = MUTE_S if hangs else FIRST_MUTE_S
             if now - since > longest and now - self._mute_given_up.get(host, -MUTE_AGAIN_S) >= MUTE_AGAIN_S:
                 self._mute_given_up[host] = now
                 found = self.give_up(each) or found
@@ -174,8 +184,11 @@ class ExecutorPlacement:
         return any(
             _is_less(cost(each), here, allowed)
             for each, known in self.known.items()
-            if each != executor and loads[each] < known.slots and not known.draining and each not in self._given_up
+            if each != executor and loads[each] < known.slots and self._takes_tasks(known)
         )
+
+    def _takes_tasks(self, known: SparkExecutor) -> bool:
+        return not known.draining and known.silent_s < ANSWERS_S and known.executor not in self._given_up
 
     def _loads(self) -> dict[str, int]:
         """How many processes are at work on each."""

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mirror_connect.app.exposition.measured import JvmFigures
-from mirror_connect.app.supervisor.spark_executors import SparkExecutor
+from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
 from mirror_connect.app.supervisor.spark_host import RunRequests, SparkHost
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
@@ -96,7 +96,9 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
         there = body.get("executors")
         executors = None if there is None else [SparkExecutor.from_json(each) for each in there]
         jvm = None if told is None else JvmFigures.from_json(told)
-        spark.driver_report(body["slots"], body["runs"], jvm, executors)
+        lacking = body.get("missing")
+        missing = None if lacking is None else MissingExecutor.from_json(lacking)
+        spark.driver_report(body["slots"], body["runs"], jvm, executors, missing)
         return JSONResponse({})
 
     return [Route("/plan", plan, methods=["GET"]), Route("/driver", driver, methods=["POST"])]

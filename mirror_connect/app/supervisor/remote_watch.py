@@ -3,7 +3,8 @@
 A process that is not heard holds a lease at first, so nobody takes its place. Then Spark may know that the executor has
 ended: it starts the task again by itself. Or something hangs: the process, its executor, its host, the network. Spark would
 wait for two minutes, and for ever if only the process hangs. So the run ends, its query is stopped, and the task's next run
-gets a query of its own. An executor of which no task is heard is given up: Spark ends and replaces it.
+gets a query of its own. An executor of which no task is heard is given up: Spark ends and replaces it. A run that no process
+has may be in Spark's queue there, so it gets another query, too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SILENT_PATIENCE_S: Final = 5.0
 FIRST_REPORT_S: Final = 30.0
 # A run that no process has for so long waits for something.
 WAITING_S: Final = 5.0
+GIVEN_UP: Final = "no process has begun it since an executor was given up: the task starts in another process"
 
 
 class RemoteWatch:
@@ -44,6 +46,10 @@ class RemoteWatch:
         waiting = any(self._waits(run, now) for run in self._runs)
         if self._spark.placement.look_for_mute(waiting=waiting):
             self._spark.change_plan()
+        self._spark.leave_given_up()
+        for run in self._runs:
+            if self._waits(run, now) and not run.shares and self._spark.placement.was_any_given_up(run.since):
+                self._restarts.silent(run, GIVEN_UP)
 
     def _waits(self, run: TaskRun, now: float) -> bool:
         waits = run.phase is Phase.WAITING and not run.not_before and now - run.since > WAITING_S

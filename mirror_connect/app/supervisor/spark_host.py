@@ -22,7 +22,7 @@ from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
 from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.spark_executors import SparkExecutor, no_executor_line
+from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, no_executor_line
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
@@ -92,6 +92,7 @@ class RunOwner(Protocol):
 class _SharedProcess:
     """The process that light tasks share, as one query of Spark. `asked`: it is there, and has asked for its runs."""
 
+    since: float
     process_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     asked: bool = False
@@ -121,6 +122,7 @@ class SparkHost:
             spark, new_application = launched.spark, launched.new_application
         self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
         self.placement: Final = ExecutorPlacement(clock, self._runs)
+        self._missing: MissingExecutor | None = None
         self._shared: _SharedProcess | None = None
         # Processes that it was, which have hung on a cluster.
         self._renewed: set[TaskProcess] = set()
@@ -180,7 +182,7 @@ class SparkHost:
     def absence(self) -> str | None:
         """Why no task can run now, as a line for people; None when Spark is there, with an executor."""
         if self._keeper.executors == ():
-            return no_executor_line(self.master, self._keeper.without_executor_since)
+            return no_executor_line(self.master, self._keeper.without_executor_since, self._missing)
         return self._keeper.absence
 
     @property
@@ -233,6 +235,12 @@ class SparkHost:
         """The shared process is given up. Its runs get another one."""
         self._shared = None
         self.change_plan()
+
+    def leave_given_up(self) -> None:
+        """Gives the shared process another query, if Spark may have begun it on an executor that was given up since then."""
+        shared = self._shared
+        if shared is not None and not shared.asked and self.placement.was_any_given_up(shared.since):
+            self.renew_shared()
 
     def is_shared_with_others(self, run: TaskRun) -> bool:
         """Whether other runs, of any flow, belong to the shared process."""
@@ -298,7 +306,7 @@ class SparkHost:
         if not any(True for _ in self._planned(shared=True)):
             self._shared = None
         elif self._shared is None:
-            self._shared = _SharedProcess()
+            self._shared = _SharedProcess(self._clock())
         return self._shared
 
     def driver_report(
@@ -307,11 +315,14 @@ class SparkHost:
         runs: Mapping[str, Mapping[str, str | None]],
         jvm: JvmFigures | None = None,
         executors: Sequence[SparkExecutor] | None = None,
+        missing: MissingExecutor | None = None,
     ) -> None:
         """Handles the driver's report on its queries.
 
         `jvm`: the newest figures; None if it has none to tell. `executors`: those of a cluster; None with a local master.
+        `missing`: what one would need, told while there is none.
         """
+        self._missing = missing
         if executors is not None:
             self.placement.told(executors)
         was_absent = self.absence is not None

@@ -16,7 +16,10 @@ from mirror_connect.spark_jobs.executors import Executors
 ANSWER = [
     {"id": "driver", "hostPort": "10.0.0.9:40001", "maxTasks": 0, "activeTasks": 1, "isActive": True},
     {"id": "3", "hostPort": "10.0.0.7:40002", "maxTasks": 8, "activeTasks": 1, "isActive": True},
-    {"id": "12", "hostPort": "[fd00::7]:40003", "maxTasks": 2, "activeTasks": 1, "isActive": True},
+    {"id": "12", "hostPort": "[fd00::7]:40003", "maxTasks": 2, "activeTasks": 0, "isActive": True},
+    # Those that have just come.
+    {"id": "13", "hostPort": "10.0.0.8", "maxTasks": 2, "activeTasks": 0, "isActive": True},
+    {"id": "14", "hostPort": "[fd00::8]", "maxTasks": 2, "activeTasks": 0, "isActive": True},
 ]
 
 
@@ -59,15 +62,17 @@ def _room(session: Any) -> dict[str, Any]:
 
 def test_the_executors_are_told_without_the_driver() -> None:
     assert Executors(_Session()).all() == [  # type: ignore[arg-type]
-        {"id": "3", "host": "10.0.0.7", "slots": 8, "tasks": 1, "draining": False},
-        {"id": "12", "host": "[fd00::7]", "slots": 2, "tasks": 1, "draining": False},
+        {"id": "3", "host": "10.0.0.7", "slots": 8, "tasks": 1, "draining": False, "silent_s": 0.0},
+        {"id": "12", "host": "[fd00::7]", "slots": 2, "tasks": 0, "draining": False, "silent_s": 0.0},
+        {"id": "13", "host": "10.0.0.8", "slots": 2, "tasks": 0, "draining": False, "silent_s": 0.0},
+        {"id": "14", "host": "[fd00::8]", "slots": 2, "tasks": 0, "draining": False, "silent_s": 0.0},
     ]
 
 
 def test_slots_are_those_that_spark_counts() -> None:
     # As in an executor that is being decommissioned, whose slots are in the list and are no room.
     room = _room(_Session())
-    assert (room["slots"], len(room["executors"])) == (10, 2)
+    assert (room["slots"], len(room["executors"])) == (10, 4)
 
 
 def test_without_an_answer_no_list_is_told_as_an_empty_one_says_that_all_are_lost() -> None:

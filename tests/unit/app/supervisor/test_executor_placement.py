@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.app.supervisor.executor_placement import (
+    ANSWERS_S,
     FIRST_MUTE_S,
     MOST_REFUSALS,
     MUTE_AGAIN_S,
@@ -39,7 +40,7 @@ class Cluster:
         return run
 
 
-def executor(name: str, host: str = "", slots: int = 4, **more: int | bool) -> SparkExecutor:
+def executor(name: str, host: str = "", slots: int = 4, **more: float | bool) -> SparkExecutor:
     return SparkExecutor(name, host or f"host{name}", slots, **more)  # type: ignore[arg-type]
 
 
@@ -152,6 +153,32 @@ def test_the_first_process_of_an_executor_may_take_minutes() -> None:
     assert not cluster.placement.look_for_mute(waiting=True)
     cluster.now += 2
     assert cluster.placement.look_for_mute(waiting=True)
+
+
+def test_the_first_process_of_an_executor_gets_seconds_if_its_jvm_does_not_answer_either() -> None:
+    cluster = Cluster(executor("1", tasks=1))
+    for second in range(int(MUTE_S) + 1):
+        cluster.placement.told([executor("1", tasks=1, silent_s=second)])
+        assert not cluster.placement.look_for_mute(waiting=True)
+        cluster.now += 1
+    cluster.placement.told([executor("1", tasks=1, silent_s=MUTE_S + 1)])
+    assert cluster.placement.look_for_mute(waiting=True)
+
+
+def test_an_executor_that_does_not_answer_is_no_better_place() -> None:
+    cluster = Cluster(executor("1"), executor("2", silent_s=ANSWERS_S))
+    cluster.run("c", "1")
+    assert not cluster.placement.refuses(cluster.run("c"), "1")
+
+
+def test_what_spark_began_before_an_executor_was_given_up_may_be_there_until_spark_has_lost_it() -> None:
+    cluster = Cluster(executor("1"), executor("2"))
+    assert not cluster.placement.was_any_given_up(cluster.now - 1)
+    cluster.placement.give_up("1")
+    assert cluster.placement.was_any_given_up(cluster.now - 1)
+    assert not cluster.placement.was_any_given_up(cluster.now)
+    cluster.placement.told([executor("2")])
+    assert not cluster.placement.was_any_given_up(cluster.now - 1)
 
 
 def test_nobody_is_mute_while_nobody_waits() -> None:

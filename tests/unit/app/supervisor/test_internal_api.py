@@ -183,3 +183,9 @@ async def test_a_driver_report_is_taken(server: Server) -> None:
     body = {"slots": 3, "runs": {}, "pid": 1}
     answer = await server.call("POST", "/driver", server.spark.driver_token, body)
     assert (answer.status_code, server.spark._keeper.slots) == (200, 3)
+    executor = {"id": "7", "host": "h", "slots": 2, "tasks": 1, "draining": False, "silent_s": 3.5}
+    await server.call("POST", "/driver", server.spark.driver_token, {**body, "executors": [executor]})
+    assert [(each.executor, each.tasks, each.silent_s) for each in server.spark.executors] == [("7", 1, 3.5)]
+    missing = {"cores": "9", "memory": "1g", "workers": [[4, 512]]}
+    await server.call("POST", "/driver", server.spark.driver_token, {**body, "executors": [], "missing": missing})
+    assert "spark.executor.cores=9 is too large" in (server.spark.absence or "")

@@ -10,7 +10,7 @@ import pytest
 from mirror_connect.app.supervisor import spark_keeper
 from mirror_connect.app.supervisor.other_workers import LANDING_S
 from mirror_connect.app.supervisor.process_ends import CLOCK_MARGIN_S, REMOTE_LEASE_S
-from mirror_connect.app.supervisor.remote_watch import FIRST_REPORT_S, SILENT_PATIENCE_S
+from mirror_connect.app.supervisor.remote_watch import FIRST_REPORT_S, GIVEN_UP, SILENT_PATIENCE_S
 from mirror_connect.app.supervisor.spark_executors import SparkExecutor
 from mirror_connect.app.supervisor.task_run import Phase
 from mirror_connect.app.supervisor.task_runs import FINISH_PATIENCE_S
@@ -165,6 +165,50 @@ async def test_an_executor_that_says_no_last_words_is_given_up(cluster: World) -
     assert cluster.run(A) is not frozen.run
     assert cluster.run(B) is not deaf.run
     assert await given_up(cluster) == ["1"]
+
+
+async def test_a_run_that_no_process_has_leaves_an_executor_that_is_given_up(cluster: World) -> None:
+    cluster.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    other = await cluster.running(B, executor="2")
+    began, waiting = cluster.now, cluster.run(A)
+    while cluster.run(A) is waiting:
+        assert cluster.now - began < REMOTE_LEASE_S + 30
+        frozen = SparkExecutor("1", "host1", 4, tasks=1, silent_s=cluster.now - began)
+        tell(cluster, [frozen, *executors("2")])
+        later(cluster, 1)
+        await other.say("RUNNING")
+    assert await given_up(cluster) == ["1"]
+    assert waiting.run_id not in await planned(cluster)
+    assert cluster.events.trace(A) == f"{GIVEN_UP[0].upper()}{GIVEN_UP[1:]}"
+    # Once: its new query can't be there.
+    follows = cluster.run(A)
+    for _ in range(30):
+        later(cluster, 1)
+        await other.say("RUNNING")
+    assert cluster.run(A) is follows
+    assert cluster.run(B) is other.run
+
+
+async def test_the_shared_process_leaves_an_executor_that_is_given_up_unless_it_was_heard(cluster: World) -> None:
+    async def shared() -> str:
+        found: str = next(each for each in (await cluster.spark.plan(-1, 0))["runs"] if each["shared"])["run_id"]
+        return found
+
+    cluster.supervisor.want({LIGHT: light(), A: wanted("t-0")})
+    before = await shared()
+    await cluster.running(A, executor="1")
+    later(cluster, GIVEN_UP_S + 0.5)
+    assert await given_up(cluster) == ["1"]
+    after = await shared()
+    assert after != before
+    later(cluster, 60)
+    assert await shared() == after
+    # Heard, it is in another place.
+    await cluster.spark.shared_runs(after, -1, 0)
+    await cluster.running(A, executor="2")
+    later(cluster, GIVEN_UP_S + 0.5)
+    assert await given_up(cluster) == ["1", "2"]
+    assert await shared() == after
 
 
 async def test_a_network_that_comes_back_in_time_restarts_nothing(cluster: World) -> None:

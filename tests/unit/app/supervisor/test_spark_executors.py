@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mirror_connect.app.supervisor.spark_executors import SparkExecutor, named, no_executor_line
+from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, named, no_executor_line
 from mirror_connect.app.supervisor.task_watch import NO_SLOT_S
 from tests.fakes.supervised import A, B, World, eventually, wanted
 
@@ -84,6 +84,43 @@ async def test_the_next_application_begins_without_those_of_the_former(cluster: 
 def test_many_executors_are_counted_and_not_all_named() -> None:
     line = named([SparkExecutor(str(number), "h", 2) for number in range(10)])
     assert line.endswith("executor 7 on h: 2 slots, 2 more")
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        pytest.param(
+            MissingExecutor("512m", "64", ((4, 2048), (8, 1024))),
+            "spark.executor.cores=64 is too large: no Spark worker has more than 8.",
+            id="more_cores_than_any_has",
+        ),
+        pytest.param(
+            MissingExecutor("9g", "2", ((4, 2048), (8, 1024))),
+            "An executor asks for spark.executor.cores=2 and spark.executor.memory=9g, and Spark workers have up to 8 cores "
+            "and 2048 MiB.",
+            id="perhaps_more_memory",
+        ),
+        pytest.param(
+            MissingExecutor("512m", "", ((1, 1024),)),
+            "An executor asks for spark.executor.memory=512m, and Spark workers have up to 1 core and 1024 MiB.",
+            id="whatever_cores_there_are",
+        ),
+        pytest.param(MissingExecutor("512m", "2", ()), "The master has no Spark worker.", id="no_spark_worker"),
+        pytest.param(
+            MissingExecutor("512m", "2"),
+            "An executor asks for spark.executor.cores=2 and spark.executor.memory=512m.",
+            id="nobody_tells_of_workers",
+        ),
+    ],
+)
+async def test_the_line_names_what_an_executor_has_to_get(cluster: World, missing: MissingExecutor, says: str) -> None:
+    cluster.spark.driver_report(0, {}, executors=[], missing=missing)
+    line = cluster.spark.absence or ""
+    assert f": tasks wait for one. {says} Its page shows" in line
+    assert all(len(sentence.split()) <= 25 for sentence in line.split(". "))
+    _told(cluster, ONE)
+    _told(cluster)
+    assert says not in (cluster.spark.absence or "")
 
 
 @pytest.mark.parametrize("master", ["spark://m:7077", "yarn", "k8s://https://m:6443", "local-cluster[1,1,1]"])
