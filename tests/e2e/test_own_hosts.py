@@ -195,9 +195,11 @@ def assert_no_store_on_its_disk(
 ) -> None:
     """Neither the disk of an executor's host has anything of stores and logins, nor can it see their files."""
     root = Path(f"/proc/{spark.worker_of(executor).pid}/root")
+    wanted = [PASSWORD.encode()]
     for cluster in (source, target):
         assert cluster.tls is not None
-        wanted = needles(cluster.tls, PASSWORD)
-        assert traces(cluster.directory / "tls", wanted), "what is looked for is found where it is"
+        theirs = needles(cluster.tls)
+        wanted += theirs
+        assert traces(cluster.directory / "tls", theirs), "what is looked for is found where it is"
         assert not Path(f"{root}{cluster.directory}").exists()
-        assert traces(root, wanted, NOT_ITS_DISK) == []
+    assert traces(root, wanted, NOT_ITS_DISK) == []
