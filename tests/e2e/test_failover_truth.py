@@ -138,7 +138,7 @@ def run(stage: Stage, watch: CheckpointWatch) -> Failover:
     source, target, product, load = stage.source, stage.target, stage.product, stage.load
     seen = Failover()
     for name in ("copy", "groups"):
-        product.wait_running(name, 2, PATIENCE_S)
+        product.wait_running(name, 2)
     wait_written(source, 300)
     seen.moments["while_running"] = exact(source, target, load)
 
@@ -153,7 +153,7 @@ def run(stage: Stage, watch: CheckpointWatch) -> Failover:
     start_all(source, target)
     product.start()
     for name in ("copy", "groups"):
-        product.wait_running(name, 2, PATIENCE_S)
+        product.wait_running(name, 2)
     wait_written(source, 0)
     wait_written(source, least_end(source) + 100)
     seen.moments["after_compaction_and_restart"] = exact(source, target, load)

@@ -26,7 +26,7 @@ MUTE_S: Final = 15.0
 FIRST_MUTE_S: Final = 180.0
 # A JVM answers within some ms. While it does not, no task is sent there.
 ANSWERS_S: Final = 2.0
-# Not more often on one host: where no process reaches the worker, a new executor does not help.
+# Not more often on one host while its JVMs answer: where no process reaches the worker, a new executor does not help.
 MUTE_AGAIN_S: Final = 300.0
 # Tasks move to executors with less to do when none has come for so long: one after the other, and no task soon again.
 RELOCATE_AFTER_S: Final = 20.0
@@ -109,10 +109,10 @@ class ExecutorPlacement:
         mute = [each for each, known in self.known.items() if waiting and known.tasks and each not in at_work]
         self._mute_since = {each: self._mute_since.get(each, now) for each in mute}
         for each, since in self._mute_since.items():
-            host = self.known[each].host
-            hangs = each in self._worked or self.known[each].silent_s > MUTE_S
-            longest = MUTE_S if hangs else FIRST_MUTE_S
-            if now - since > longest and now - self._mute_given_up.get(host, -MUTE_AGAIN_S) >= MUTE_AGAIN_S:
+            host, hangs = self.known[each].host, self.known[each].silent_s > MUTE_S
+            longest = MUTE_S if hangs or each in self._worked else FIRST_MUTE_S
+            lately = not hangs and now - self._mute_given_up.get(host, -MUTE_AGAIN_S) < MUTE_AGAIN_S
+            if now - since > longest and not lately:
                 self._mute_given_up[host] = now
                 found = self.give_up(each) or found
         return found

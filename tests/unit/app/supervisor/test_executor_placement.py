@@ -163,6 +163,11 @@ def test_the_first_process_of_an_executor_gets_seconds_if_its_jvm_does_not_answe
         cluster.now += 1
     cluster.placement.told([executor("1", tasks=1, silent_s=MUTE_S + 1)])
     assert cluster.placement.look_for_mute(waiting=True)
+    # And so is the next one on the same host.
+    cluster.placement.told([executor("2", "host1", tasks=1, silent_s=MUTE_S + 1)])
+    assert not cluster.placement.look_for_mute(waiting=True)
+    cluster.now += MUTE_S + 1
+    assert cluster.placement.look_for_mute(waiting=True)
 
 
 def test_an_executor_that_does_not_answer_is_no_better_place() -> None:
