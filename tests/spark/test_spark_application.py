@@ -252,8 +252,8 @@ async def test_the_end_of_the_pipe_ends_the_whole_tree_and_its_files(rig: SparkR
     assert pipe is not None
     assert pipe.stdin is not None
     pipe.stdin.close()
-    await rig.until(lambda: not any(lives(process) for process in tree), "no process is left", 60)
-    await rig.until(lambda: not any(each.exists() for each in directories), "no directory is left", 60)
+    await rig.until(lambda: not any(lives(process) for process in tree), "no process is left")
+    await rig.until(lambda: not any(each.exists() for each in directories), "no directory is left")
 
 
 def _texts(directory: Path) -> list[str]:
