@@ -120,7 +120,7 @@ test: lint
 ON_CLUSTER := $(addprefix tests/e2e/test_,identity.py identity_with_kills.py crashes.py failover_truth.py bad_input.py)
 OF_CLUSTERS := $(addprefix tests/e2e/test_,spark_cluster.py spark_cluster_long.py spark_cluster_stores.py own_hosts.py)
 test-cluster: setup
-	@TESTS_SPARK_MASTER=cluster $(BIN)/python -m tests.run --numprocesses=2 --dist=loadfile --timeout=900 --durations=15 $(ON_CLUSTER)
+	@TESTS_SPARK_MASTER=cluster $(BIN)/python -m tests.run --numprocesses=2 --dist=loadfile --durations=15 $(ON_CLUSTER)
 	@$(BIN)/python -m tests.run -m 'long or not long' --durations=15 $(OF_CLUSTERS)
 
 # `make soak SOAK='--rounds 3 --seed 7'`; what else is in SOAK goes to pytest, as `-k killed`.

@@ -21,7 +21,7 @@ from tests.e2e.product import EXECUTOR, Product
 from tests.e2e.progress import Progress
 from tests.seeds import chance
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 SHAPES, SINGLES, TX, NUMBERS = (f"on-executors-{name}" for name in ("shapes", "singles", "tx", "numbers"))
 PARTITIONS: Final = {SHAPES: 3, SINGLES: 4, TX: 2}

@@ -14,7 +14,7 @@ from tests.e2e.numbered import Writer
 from tests.e2e.product import Product
 from tests.e2e.stores_on_disk import needles, traces
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 TOPIC: Final = "from-mtls"
 COPY: Final = f"A.{TOPIC}"

@@ -24,7 +24,7 @@ from deploy.local.spark_cluster import SparkCluster
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, spark_rig, wanted
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="module")]
 
 CLUSTERS_SECRET: Final = "of-this-cluster-alone-7c1d"
 A, B = TaskId("c", 0), TaskId("c", 1)

@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
     pytest.mark.soak,
-    pytest.mark.timeout(600),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
