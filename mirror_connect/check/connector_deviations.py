@@ -133,8 +133,8 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
     yes(
         "transforms", "transforms.*", "predicates", "predicates.*",
         note=
-            "of a MirrorSourceConnector: [DropHeaders, Filter and InsertHeader](transforms.md), which do not look into keys "
-            "and values. Others are refused by name: to copy records without them would be wrong data",
+            "of a MirrorSourceConnector: [DropHeaders, Filter, InsertHeader and RegexRouter](transforms.md), which do not "
+            "look into keys and values. Others are refused by name: to copy records without them would be wrong data",
         instead=
             "Choose topics with topics and topics.exclude, and name copies with replication.policy.class. Keep a "
             "connector that changes keys or values on Kafka Connect.",

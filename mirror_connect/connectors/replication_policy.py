@@ -7,7 +7,7 @@ of Kafka 4.3.1 (connect-mirror-client); tests/fixtures/replication-policy-vector
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,9 +34,16 @@ class DefaultReplicationPolicy:
     separator: str = "."
     internal_separator: str = "."
 
+    def judge(self, source_alias: str, topics: Collection[str]) -> None:
+        """Finds the names of many topics at once, before `remote_topic`, if that saves time. It may block. ConfigError."""
+
     def remote_topic(self, source_alias: str, topic: str) -> str:
         """The name on the target."""
         return f"{source_alias}{self.separator}{topic}"
+
+    def named_topic(self, source_alias: str, topic: str) -> str:
+        """The same before transformations have given it another name."""
+        return self.remote_topic(source_alias, topic)
 
     def source(self, topic: str) -> str | None:
         """Alias of the cluster a topic was copied from; None for a topic that is no copy."""

@@ -59,13 +59,15 @@ class TaskProcess(NamedTuple):
 class TaskPartition:
     """A source partition and the target topic its records go to.
 
-    `remote_partition`: the partition there if its number is another one; SAME if not.
+    `remote_partition`: the partition there if its number is another one; SAME if not. `named`: the remote topic's name
+    before transformations gave it this one; empty if none did.
     """
 
     topic: str
     partition: int
     remote_topic: str
     remote_partition: int = SAME
+    named: str = ""
 
     @property
     def source(self) -> TopicPartition:
@@ -139,11 +141,11 @@ class TaskSpec:
         return not self.offsets_topic
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic, remote partition]."""
+        """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic, remote partition, named]."""
         members = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             **{name: dict(value) if isinstance(value, Mapping) else value for name, value in members.items()},
-            "assigned": [[a.topic, a.partition, a.remote_topic, a.remote_partition] for a in self.assigned],
+            "assigned": [[a.topic, a.partition, a.remote_topic, a.remote_partition, a.named] for a in self.assigned],
             "assigned_groups": list(self.assigned_groups),
         }
 

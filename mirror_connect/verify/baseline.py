@@ -66,7 +66,7 @@ class Baselines:
             self._topics = await topics_of(self._link)
         except CannotCompareError:
             return  # sampling finds these partitions later
-        ours, theirs, _ = self._topics
+        ours, theirs = self._topics.ours, self._topics.theirs
         keys = [TopicPartition(topic, number) for topic in ours for number in range(ours[topic])]
         keys = [key for key in keys if key not in known]
         remotes = self._remotes(keys)
@@ -87,7 +87,7 @@ class Baselines:
         """The begin of a partition that has its first source offset now; None if it was never read."""
         if key in self._untouched or self._topics is None:
             return self._untouched.get(key)
-        ours, theirs, _ = self._topics
+        ours, theirs = self._topics.ours, self._topics.theirs
         # Created on both sides since.
         remote = self._link.remote_topic(key[0])
         made = key[1] >= ours.get(key[0], 0) and key[1] >= theirs.get(remote, 0)

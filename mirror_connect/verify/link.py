@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -20,6 +21,7 @@ from mirror_connect.connectors.mirror.settings import (
     target_admin,
     target_consumer,
 )
+from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.verify.errors import CannotCompareError
 
@@ -29,6 +31,8 @@ _SOURCE_CLASSES: Final = MirrorSource().names
 _BOOTSTRAP: Final = "bootstrap.servers"
 # Begins a reference that only the worker can resolve.
 _REFERENCE: Final = "${"
+# The same in a setting that may have `${name}` for a group of an expression.
+_OF_A_PROVIDER: Final = re.compile(r"\$\{[^}]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +85,14 @@ def link_of(
         raise CannotCompareError(
             f"connector {name} is a {kind.rpartition('.')[2]}, which copies no topics: name a MirrorSourceConnector"
         )
+    _check_routes(name, config)
     try:
         settings = MirrorSource().settings({"name": name, **config})
     except RefusedConfig as error:
         raise CannotCompareError(f"the config of {name} is not valid: {error}") from None
-    if applied := settings.texts("transforms"):
+    if not chain_of(config).keeps_records:
         raise CannotCompareError(
-            f"{name} transforms records ({', '.join(applied)}), so the copies differ from their originals: "
+            f"{name} transforms records ({config.get('transforms')}), so the copies differ from their originals: "
             "compare them with a consumer of your own"
         )
     return Link(
@@ -98,6 +103,19 @@ def link_of(
         source_alias=settings.text("source.cluster.alias"),
         positions=positions,
     )
+
+
+def _check_routes(name: str, config: Mapping[str, str]) -> None:
+    """A RegexRouter names the copies. A reference in its place would be taken for what it stands for."""
+    hidden = sorted(
+        key
+        for key, value in config.items()
+        if key.split(".")[0] in ("transforms", "predicates") and _OF_A_PROVIDER.search(value)
+    )
+    if hidden:
+        raise CannotCompareError(
+            f"a config provider of the worker holds {', '.join(hidden)} of {name}, so the names of copies are unknown here"
+        )
 
 
 def described_link(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.replication_policy import is_topic_name
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
@@ -52,12 +53,14 @@ class Job:
 class Topics(NamedTuple):
     """Topics with their numbers of partitions. `ours`: those that the link copies. `theirs`: all of the target.
 
-    `orphans`: target topics named like copies of topics that the source doesn't have (any more).
+    `orphans`: target topics named like copies of topics that the source doesn't have (any more). `uncopied`: topics whose
+    copy has the name of another one's, or one that no topic can have. The link does not copy these.
     """
 
     ours: Mapping[str, int]
     theirs: Mapping[str, int]
     orphans: Sequence[str]
+    uncopied: Sequence[str] = ()
 
 
 async def topics_of(link: Link) -> Topics:
@@ -69,8 +72,19 @@ async def topics_of(link: Link) -> Topics:
         )
     except AdminError as error:
         raise CannotCompareError(str(error)) from None
-    ours = {topic: count for topic, count in source.items() if link.selection.should_replicate(topic)}
-    return Topics(ours, target, orphans(link, source, target))
+    link.selection.judge(source)
+    selected = {topic: count for topic, count in source.items() if link.selection.should_replicate(topic)}
+    ours = one_to_one(link, selected)
+    return Topics(ours, target, orphans(link, source, target), sorted(selected.keys() - ours.keys()))
+
+
+def one_to_one(link: Link, selected: Mapping[str, int]) -> dict[str, int]:
+    """Those of the selected topics that have a remote topic of their own: of several the one with source offsets."""
+    copied = {topic for topic, _ in link.positions or ()}
+    first: dict[str, str] = {}
+    for topic in sorted(selected, key=lambda each: (each not in copied, each)):
+        first.setdefault(link.remote_topic(topic), topic)
+    return {topic: selected[topic] for name, topic in sorted(first.items()) if is_topic_name(name)}
 
 
 def orphans(link: Link, source: Collection[str], target: Collection[str]) -> list[str]:
@@ -97,7 +111,7 @@ async def plan(
     from_ms: int | None = None,
 ) -> list[Job]:
     """The partitions to compare, the largest first. `from_ms`: compare from this time on, not from the logs' beginnings."""
-    ours, theirs, _ = topics
+    ours, theirs = topics.ours, topics.theirs
     keys = [TopicPartition(topic, number) for topic in sorted(ours) for number in range(ours[topic])]
     remotes = {key: link.remote(key) for key in keys}
     there = {key: remote for key, remote in remotes.items() if remote[1] < theirs.get(remote[0], 0)}

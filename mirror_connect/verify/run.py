@@ -153,6 +153,9 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
     if topics.orphans:
         shown = ", ".join(topics.orphans[:_ORPHANS_SHOWN]) + (", …" if len(topics.orphans) > _ORPHANS_SHOWN else "")
         report.notices.append(f"Not compared, because the source has no topics with these names: {shown}")
+    if topics.uncopied:
+        shown = ", ".join(topics.uncopied[:_ORPHANS_SHOWN]) + (", …" if len(topics.uncopied) > _ORPHANS_SHOWN else "")
+        report.notices.append(f"Not compared, because their copies would share a topic, or can have none: {shown}")
     source = ClusterLogs("source", link.source.consumer, committed=link.committed, rate=Rate(options.rate))
     # An exactly-once link writes transactions: what readers of committed records see is compared.
     target = ClusterLogs("target", link.target.consumer, committed=True, rate=Rate(options.rate))

@@ -24,7 +24,8 @@ REFUSED = "replication factor 2 is larger than 1 brokers"
 class FakeCluster(TopicRequests):
     """The topics of a cluster. `failures`: raised by the next calls that list topics, one each, the last one for good."""
 
-    def __init__(self, topics: Mapping[str, int]) -> None:
+    def __init__(self, topics: Mapping[str, int], identity: str = "one") -> None:
+        self.id = identity
         self.existing = dict(topics)
         self.not_told_yet: set[str] = set()
         self.looks = 0
@@ -32,6 +33,9 @@ class FakeCluster(TopicRequests):
         self.refusals: dict[str, Exception] = {}
         self.unreadable: dict[str, str] = {}
         self.configs: dict[str, Mapping[str, str] | None] = {}
+
+    def cluster_id(self) -> str:
+        return self.id
 
     def topics(self) -> dict[str, int]:
         if self.failures:
@@ -66,7 +70,7 @@ class Context(FakeContext):
 
 class World:
     def __init__(self) -> None:
-        self.source, self.target = FakeCluster({"orders": 2, "other": 1}), FakeCluster({})
+        self.source, self.target = FakeCluster({"orders": 2, "other": 1}), FakeCluster({}, "another")
         self.host = Context()
         self.connectors: list[MirrorSourceConnector] = []
 

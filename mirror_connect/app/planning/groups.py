@@ -129,7 +129,7 @@ class _Reading:
         await asyncio.to_thread(translator.judge, named, self._selection.judge_topics)
         topics = {topic for offsets in committed.values() for topic in translator.accepted(offsets)}
         await self._source.refresh(topics)
-        await self._target.refresh({translator.remote_topic(topic) for topic in topics})
+        await self._target.refresh(set().union(*map(translator.remote_topics, committed.values())))
         for group, offsets in committed.items():
             memory.take(translator.checkpoints(group, offsets, self._source.topic_id, self._target.topic_id))
         there, lines = await self._on_target()
@@ -174,7 +174,7 @@ class _Reading:
             for partition, each in sorted(checkpoints.items())
         ]
         accepted = translator.accepted(committed)
-        wanted = {TopicPartition(translator.remote_topic(t), p) for t, p in committed if t in accepted}
+        wanted = {TopicPartition(translator.remote_topic(p), p.partition) for p in committed if p.topic in accepted}
         return PlannedGroup(group, group in self._running, found, len(wanted - checkpoints.keys()), line)
 
     async def _read(self, reader: TopicReader, topic: str, deliver: Callable[[ReadRecord], None]) -> bool | None:

@@ -80,12 +80,25 @@ def plan_source(
     selection.judge(found)
     existing = there.topics()
     configs = ConfigSync(settings)
-    topics = decide_topics(settings, selection, configs, source, existing=existing, found=found)
-    changes = make_changes(there, topics.changes, validate_only=True)
     previous = [stored_partitions(task.get(ASSIGNED_PARTITIONS, "")) for task in tasks]
+    assigned = {partition.topic for task in previous for partition in task}
+    one_cluster = (
+        begun.source is not None and begun.target is not None and begun.source.cluster_id == begun.target.cluster_id
+    )
+    topics = decide_topics(
+        settings,
+        selection,
+        configs,
+        source,
+        existing=existing,
+        found=found,
+        assigned=assigned,
+        one_cluster=one_cluster,
+    )
+    changes = make_changes(there, topics.changes, validate_only=True)
     partitions = topics.partitions(changes.there)
     internal = planned_internal_topics(mapping_topics(settings), {"source": source, "target": there})
-    planned = _topics(topics, changes, {partition.topic for task in previous for partition in task})
+    planned = _topics(topics, changes, assigned)
     topic_configs, unreadable = _configs(settings, configs, clusters, topics)
     bindings, no_acls = _acls(settings, clusters, topics.links(changes.there), target, acls)
     nothing = nothing_copied(settings, selection, found)

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from mirror_connect.app.worker_connectors.config_sync import Links
-from mirror_connect.connectors.acls import AclBinding, Resource
+from mirror_connect.connectors.acls import LITERAL, AclBinding, Resource
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.acl_rules import Copies, SeenBindings, remote_bindings, to_add, to_remove
 from mirror_connect.connectors.mirror.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, topic_selection
+from mirror_connect.connectors.mirror.routed_policy import RoutedReplicationPolicy
 from mirror_connect.kafka_io.admin.acl_admin import binding_text, create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
@@ -144,6 +145,11 @@ class AclSync:
         return list(refused.values())
 
     def _remote(self, bindings: Collection[AclBinding], links: Links) -> set[AclBinding]:
+        if isinstance(self._selection.policy, RoutedReplicationPolicy):
+            # Routes are for names of whole topics. `*` or a prefix would become anything, and a topic that is not copied may
+            # have the name of another one's copy.
+            bindings = [each for each in bindings if each.pattern == LITERAL and each.name in links]
+            return remote_bindings(bindings, self._selection, self._alias)
         return remote_bindings(bindings, self._selection, self._alias, links.keys() if self._prefixed else ())
 
     def _log_bindings(self, what: str, bindings: Collection[AclBinding]) -> None:

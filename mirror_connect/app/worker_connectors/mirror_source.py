@@ -21,6 +21,7 @@ from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import Assignment, reassign, task_configs
 from mirror_connect.connectors.mirror.mirror_source import SAMPLING_ENABLED, topic_selection
+from mirror_connect.connectors.mirror.routed_policy import RoutedReplicationPolicy
 from mirror_connect.connectors.mirror.settings import admin_timeout_s, required_source_admin
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
@@ -68,6 +69,7 @@ class MirrorSourceConnector:
         self._targets = targets
         self._context = context
         self._selection = topic_selection(config.settings)
+        self._routed = isinstance(self._selection.policy, RoutedReplicationPolicy)
         self._assignment = config.previous
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
@@ -136,7 +138,16 @@ class MirrorSourceConnector:
         found = self._source.topics()
         self._selection.judge(found)
         existing = self._fresh.added_to(self._target.topics())
-        topics = decide_topics(settings, self._selection, self._configs, self._source, existing=existing, found=found)
+        topics = decide_topics(
+            settings,
+            self._selection,
+            self._configs,
+            self._source,
+            existing=existing,
+            found=found,
+            assigned={partition.topic for task in self._assignment for partition in task},
+            one_cluster=self._routed and self._source.cluster_id() == self._target.cluster_id(),
+        )
         changes = make_changes(self._target, topics.changes)
         self._fresh.made({topic: count for topic, count in changes.there.items() if count > existing.get(topic, 0)})
         for line in changes.made:

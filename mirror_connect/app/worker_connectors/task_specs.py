@@ -23,6 +23,8 @@ from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, par
 from mirror_connect.connectors.mirror.filters import is_reserved
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror.mirror_heartbeat import HEARTBEAT_TASK_CLASS
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+from mirror_connect.connectors.mirror.routed_policy import routed_policy
 from mirror_connect.connectors.mirror.settings import source_admin, source_consumer
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
@@ -102,7 +104,9 @@ class TaskSpecs:
         store = await self._stores.of(target)
         settings = definition.settings(resolved, config)
         alias = self._alias_of_task[task] = settings.text("source.cluster.alias")
-        policy = replication_policy(settings.originals)
+        # Transformations of others are refused. A Java worker may have taken them, and they change no topic of ours.
+        policy_of = routed_policy if definition.class_name == MirrorSource.class_name else replication_policy
+        policy = policy_of(settings.originals)
         boundary, interval = self._boundary(settings)
         if self._fence is not None:
             # Before the task can begin a transaction, and in any case before it asks where to continue.
@@ -190,8 +194,12 @@ def _assigned(
     config: Mapping[str, str], policy: DefaultReplicationPolicy, alias: str, reserved: Collection[str]
 ) -> tuple[TaskPartition, ...]:
     """Blocking: it may call a user's policy. Without partitions that lead to reserved topics, whatever the task config."""
-    partitions = (
-        TaskPartition(each.topic, each.partition, policy.remote_topic(alias, each.topic))
-        for each in parse_assigned_partitions(config.get(ASSIGNED_PARTITIONS, ""))
-    )
+    given = parse_assigned_partitions(config.get(ASSIGNED_PARTITIONS, ""))
+    policy.judge(alias, {each.topic for each in given})
+    partitions = (_task_partition(policy, alias, each) for each in given)
     return tuple(each for each in partitions if not is_reserved(each.remote_topic, policy, reserved))
+
+
+def _task_partition(policy: DefaultReplicationPolicy, alias: str, partition: TopicPartition) -> TaskPartition:
+    remote, named = policy.remote_topic(alias, partition.topic), policy.named_topic(alias, partition.topic)
+    return TaskPartition(*partition, remote, named="" if named == remote else named)

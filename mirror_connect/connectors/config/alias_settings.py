@@ -6,7 +6,7 @@ checked, not its own. Names, order and error texts are those of Kafka 4.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -51,6 +51,11 @@ def _expression(name: str, value: Any, quote: Quote) -> str | None:
     return f"Invalid value {quote(value)} for configuration {name}: Invalid regex: {problem}"
 
 
+def _any_expression(name: str, value: Any, quote: Quote) -> str | None:
+    """The validator of RegexRouter: it may be empty."""
+    return None if value == "" else _expression(name, value, quote)
+
+
 _OF_A_PREDICATE: Final[Mapping[str, Key]] = {
     "TopicNameMatches": Key(
         "pattern", STRING, REQUIRED, MEDIUM, "Java's regular expression for names of topics.", validator=_expression
@@ -65,6 +70,19 @@ _OF_A_TRANSFORMATION: Final[Mapping[str, tuple[Key, ...]]] = {
     "InsertHeader": (
         Key("header", STRING, REQUIRED, HIGH, "Name of the header to insert.", validator=not_null),
         Key("value.literal", STRING, REQUIRED, HIGH, "Its value, written as it is here.", validator=not_null),
+    ),
+    "RegexRouter": (
+        Key(
+            "regex",
+            STRING,
+            REQUIRED,
+            HIGH,
+            "Java's regular expression for whole names of remote topics.",
+            validator=_any_expression,
+        ),
+        Key(
+            "replacement", STRING, REQUIRED, HIGH, "The name in place of what it matches, with $1 for its first group."
+        ),
     ),
 }
 _OF_TRANSFORMATIONS: Final = (
@@ -138,12 +156,34 @@ def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written:
     """Validates the settings of each transformation and predicate of a config. `judged` has the lists of aliases."""
     found: dict[str, ValidatedKey] = {}
     for kind in _KINDS:
-        for alias in islice(dict.fromkeys(judged[kind.setting].parsed or ()), MOST_ALIASES):
+        listed = judged[kind.setting]
+        shown = shown_aliases(kind.setting, listed.parsed or (), config, as_written)
+        for alias in islice(shown, MOST_ALIASES):
             found |= _judged(kind, alias, config, as_written)
+        if len(shown) < len(set(listed.parsed or ())):
+            listed.errors.append(
+                f"Invalid value {listed.value} for configuration {kind.setting}: the config has no settings for one of these"
+            )
     for name in found:
         if config.get(name, "") is None:
             found[name].errors.append(NULL_REFUSED)
     return found
+
+
+def shown_aliases(setting: str, aliases: Sequence[str], config: Given, as_written: Given) -> list[str]:
+    """The aliases of a list that errors may name, each once: not what a provider gave and no setting has in its name."""
+    distinct_ones = list(dict.fromkeys(aliases))
+    if config.get(setting) == as_written.get(setting):
+        return distinct_ones
+    written = written_aliases(setting, as_written)
+    return [alias for alias in distinct_ones if alias in written]
+
+
+def written_aliases(setting: str, config: Given) -> frozenset[str]:
+    """What may be an alias by the names of settings: `a` and `a.b` by `transforms.a.b.type`."""
+    prefix = f"{setting}."
+    names = (name.removeprefix(prefix) for name in config if name.startswith(prefix))
+    return frozenset(name[:place] for name in names for place, char in enumerate(name) if char == ".")
 
 
 def _judged(kind: _Kind, alias: str, config: Given, as_written: Given) -> dict[str, ValidatedKey]:

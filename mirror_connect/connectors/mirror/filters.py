@@ -186,6 +186,7 @@ class TopicSelection:
         """Decides for many topics at once, before the other methods are called. ConfigError for a slow expression."""
         self.topics.judge(topics)
         self.excluded.judge(topics)
+        self.policy.judge(self.source_alias or "", [topic for topic in topics if self.accepts(topic)])
 
     def accepts(self, topic: str) -> bool:
         """The answer of the topic filter alone (DefaultTopicFilter.shouldReplicateTopic)."""

@@ -27,6 +27,7 @@ from mirror_connect.connectors.config.table import (
 )
 from mirror_connect.connectors.config.validators import between, distinct, one_of, stands_for
 from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.checks import (
     check_expressions,
     check_offset,
@@ -41,14 +42,14 @@ from mirror_connect.connectors.mirror.filters import (
     TopicSelection,
     user_names,
 )
+from mirror_connect.connectors.mirror.routed_policy import routed_policy
 from mirror_connect.connectors.mirror.settings import (
     METRIC_NAMES_KEY,
     MIRROR_KEYS,
     mirror_warnings,
     source_consumer,
 )
-from mirror_connect.connectors.mirror.transforms import check_transforms
-from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.mirror.transforms import chain_of, check_transforms, has_route
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
 
@@ -148,7 +149,8 @@ class MirrorSource(ConnectorDefinition):
         _check_exactly_once(results, config)
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
         check_transforms(results, config, as_written)
-        _check_sampling(results)
+        _check_sampling(results, config)
+        _check_prefixed_acls(results, config)
 
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """See ConnectorDefinition: as MirrorSourceConnector.alterOffsets."""
@@ -176,7 +178,7 @@ def topic_selection(settings: Settings) -> TopicSelection:
     """Selects the source topics that a connector copies, and names them on the target."""
     own = user_names("topic.filter.class", settings.originals)
     return TopicSelection(
-        policy=replication_policy(settings.originals),
+        policy=routed_policy(settings.originals),
         topics=own or NameFilter.compile("topics", settings.texts("topics")),
         excluded=NameFilter(None) if own else NameFilter.compile("topics.exclude", settings.texts("topics.exclude")),
         target_alias=settings.text("target.cluster.alias"),
@@ -195,12 +197,28 @@ def _check_offset_syncs(results: dict[str, ValidatedKey], config: Mapping[str, s
         )
 
 
-def _check_sampling(results: dict[str, ValidatedKey]) -> None:
+def _check_sampling(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
     sampling = results.get(SAMPLING_ENABLED)
-    if sampling is not None and sampling.parsed and results["transforms"].parsed:
+    if sampling is not None and sampling.parsed and results["transforms"].parsed and not _only_routes(config):
         sampling.errors.append(
             f"Invalid value {sampling.value} for configuration {SAMPLING_ENABLED}: copies of transformed records differ "
             "from their originals, so they can't be verified: leave out this setting, or transforms"
+        )
+
+
+def _only_routes(config: Mapping[str, str | None]) -> bool:
+    try:
+        return chain_of(config).keeps_records
+    except ConfigError:
+        return False
+
+
+def _check_prefixed_acls(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
+    prefixed = results.get(PREFIXED_ACLS)
+    if prefixed is not None and prefixed.parsed and has_route(config):
+        prefixed.errors.append(
+            f"Invalid value {prefixed.value} for configuration {PREFIXED_ACLS}: a RegexRouter names whole topics, and no "
+            "prefix: leave out this setting, or the RegexRouter"
         )
 
 

@@ -1,78 +1,46 @@
-"""The transformations of a source connector: which of Kafka's can be applied to bytes, and what they do with a record.
+"""The transformations of a source connector: which of Kafka's can be applied to bytes, and how a config becomes a chain.
 
 Kafka's worker applies a chain to each record before it converts key, value and headers. Keys and values are bytes here, so
 only transformations that do not look into them work. A predicate on the topic sees the remote topic, as in MirrorMaker 2.
+RegexRouter gives the remote topic another name, which is known before any record is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from mirror_connect.connectors.config.alias_settings import MOST_ALIASES
+from mirror_connect.connectors.config.alias_settings import MOST_ALIASES, shown_aliases, written_aliases
 from mirror_connect.connectors.config.table import ValidatedKey
 from mirror_connect.connectors.config.values import BOOLEAN, CLASS, LIST, STRING, parse
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.record_steps import Action, Condition, Step, Steps
-from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, MatchTooSlow
+from mirror_connect.connectors.mirror.chain import Chain, Route, TopicPredicate, Transformation
+from mirror_connect.connectors.record_steps import Action, Condition, Step
+from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, BoundedReplacement
 from mirror_connect.connectors.user_code.java_characters import JavaRegexError
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms."
 FILTER: Final = f"{_PACKAGE}Filter"
 DROP_HEADERS: Final = f"{_PACKAGE}DropHeaders"
 INSERT_HEADER: Final = f"{_PACKAGE}InsertHeader"
-SUPPORTED: Final = (DROP_HEADERS, FILTER, INSERT_HEADER)
+REGEX_ROUTER: Final = f"{_PACKAGE}RegexRouter"
+TIMESTAMP_ROUTER: Final = f"{_PACKAGE}TimestampRouter"
+SUPPORTED: Final = (DROP_HEADERS, FILTER, INSERT_HEADER, REGEX_ROUTER)
 TOPIC_NAME: Final = f"{_PACKAGE}predicates.TopicNameMatches"
 HAS_HEADER: Final = f"{_PACKAGE}predicates.HasHeaderKey"
 TOMBSTONE: Final = f"{_PACKAGE}predicates.RecordIsTombstone"
 
+_OF_VALUES: Final = (
+    "as keys and values are copied as bytes. These can: DropHeaders, Filter, InsertHeader, RegexRouter. To name copies, set "
+    "replication.policy.class"
+)
+_OF_TIME: Final = (
+    "as each record would have its topic by its time. Then no position on the target stands for one at the source. "
+    "RegexRouter can"
+)
+
 Config = Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Transformation:
-    """One transformation of a chain. `topics`: its predicate's expression for remote topics; None: it has another one.
-
-    `setting`: the name of the expression's setting.
-    """
-
-    step: Step
-    topics: BoundedPattern | None = None
-    setting: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The transformations of a config, in their order."""
-
-    of_all: tuple[_Transformation, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether there is any."""
-        return bool(self.of_all)
-
-    def judge(self, remote_topics: Iterable[str]) -> None:
-        """Matches these names, before `steps` is asked for each of them. It may block for seconds. ConfigError."""
-        names = list(remote_topics)
-        for each in self.of_all:
-            if each.topics is not None:
-                try:
-                    each.topics.judge(names)
-                except MatchTooSlow as error:
-                    raise ConfigError(each.setting, each.topics.java, str(error)) from None
-
-    def steps(self, remote_topic: str) -> Steps:
-        """What is done with the records of a remote topic that was judged."""
-        applied = (_for_topic(each, remote_topic) for each in self.of_all)
-        return tuple(step for step in applied if step is not None)
-
-
-def _for_topic(transformation: _Transformation, remote_topic: str) -> Step | None:
-    step, topics = transformation.step, transformation.topics
-    if topics is None:
-        return step
-    return None if topics.matches(remote_topic) == step.negated else replace(step, negated=False)
 
 
 def chain_of(config: Config) -> Chain:
@@ -84,7 +52,20 @@ def chain_of(config: Config) -> Chain:
     aliases = _list(config, "transforms")
     if len(aliases) > MOST_ALIASES:
         raise ConfigError("transforms", None, f"more than {MOST_ALIASES} transformations")
+    written = written_aliases("transforms", config)
+    for place, alias in enumerate(aliases, 1):
+        # By its place, as a provider may have given a secret in place of a name.
+        if alias not in written:
+            raise ConfigError("transforms", None, f"transformation {place} of it has no type")
     return Chain(tuple(_transformation(config, alias) for alias in aliases))
+
+
+def has_route(config: Config) -> bool:
+    """Whether a RegexRouter is among the transformations, as far as they can be read."""
+    aliases = parse(config.get("transforms"), LIST)[1]
+    return isinstance(aliases, list) and any(
+        _class(config, f"transforms.{each}.type") == REGEX_ROUTER for each in aliases
+    )
 
 
 def check_transforms(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
@@ -95,53 +76,98 @@ def check_transforms(results: dict[str, ValidatedKey], config: Config, as_writte
     if len(listed.parsed or ()) > MOST_ALIASES:
         listed.errors.append(f"Invalid value for configuration transforms: more than {MOST_ALIASES} transformations")
         return
-    for alias in dict.fromkeys(listed.parsed or ()):
-        setting, typed = f"transforms.{alias}.predicate", f"transforms.{alias}.type"
-        predicate = config.get(setting)
+    for alias in shown_aliases("transforms", listed.parsed or (), config, as_written):
+        prefix = f"transforms.{alias}."
+        kind, predicate = _class(config, f"{prefix}type"), config.get(f"{prefix}predicate")
         if predicate is not None and predicate not in (results["predicates"].parsed or ()):
             listed.errors.append(
-                f"Invalid value {as_written.get(setting)} for configuration {setting}: predicates does not name it"
+                f"Invalid value {as_written.get(f'{prefix}predicate')} for configuration {prefix}predicate: predicates does "
+                "not name it"
             )
-        kind = _class(config, typed)
+        elif kind == REGEX_ROUTER:
+            listed.errors += _problems_of_route(config, as_written, prefix, predicate)
         # A class that is missing or unknown is an error of its own.
         if kind is not None and kind not in SUPPORTED and kind.startswith(_PACKAGE):
-            shown = kind if as_written.get(typed) == config.get(typed) else alias
+            shown = kind if as_written.get(f"{prefix}type") == config.get(f"{prefix}type") else alias
+            why = _OF_TIME if kind == TIMESTAMP_ROUTER else _OF_VALUES
             listed.errors.append(
                 f"Invalid value {listed.value} for configuration transforms: {shown.removeprefix(_PACKAGE)} can't be "
-                "applied here, as keys and values are copied as bytes. These can: DropHeaders, Filter, InsertHeader. "
-                "To name copies, set replication.policy.class"
+                f"applied here, {why}"
             )
 
 
-def _transformation(config: Config, alias: str) -> _Transformation:
+def _problems_of_route(config: Config, as_written: Config, prefix: str, predicate: str | None) -> list[str]:
+    """What a RegexRouter can't do here, beside what is wrong with single settings of it."""
+    given = None if predicate is None else _class(config, f"predicates.{predicate}.type")
+    if given in (HAS_HEADER, TOMBSTONE):
+        return [
+            f"Invalid value {as_written.get(f'{prefix}predicate')} for configuration {prefix}predicate: the topic is chosen "
+            "before any record is known, so a RegexRouter takes no other predicate than TopicNameMatches"
+        ]
+    try:
+        _replacement(config, prefix)
+    except _WrongReplacement as error:
+        name = f"{prefix}replacement"
+        # The text shows parts of both settings.
+        plain = all(as_written.get(prefix + each) == config.get(prefix + each) for each in ("regex", "replacement"))
+        problem = error.problem if plain else "it does not fit the expression"
+        return [f"Invalid value {as_written.get(name)} for configuration {name}: {problem}"]
+    except ConfigError:
+        pass  # an error of its own
+    return []
+
+
+class _WrongReplacement(ConfigError):
+    """The expression is right, and the replacement does not fit it."""
+
+
+def _transformation(config: Config, alias: str) -> Transformation:
     prefix = f"transforms.{alias}."
+    what: Step | Route
     kind = _class(config, f"{prefix}type")
     if kind == DROP_HEADERS:
-        step = Step(Action.DROP_HEADERS, headers=_names(config, f"{prefix}headers"))
+        what = Step(Action.DROP_HEADERS, headers=_names(config, f"{prefix}headers"))
     elif kind == INSERT_HEADER:
         name, value = (_bytes(config, prefix + setting) for setting in ("header", "value.literal"))
-        step = Step(Action.INSERT_HEADER, headers=(name,), value=value)
+        what = Step(Action.INSERT_HEADER, headers=(name,), value=value)
     elif kind == FILTER:
-        step = Step(Action.FILTER)
+        what = Step(Action.FILTER)
+    elif kind == REGEX_ROUTER:
+        what = Route(_replacement(config, prefix), f"{prefix}regex")
     else:
         raise ConfigError(f"{prefix}type", config.get(f"{prefix}type"), "this transformation can't be applied here")
     predicate = config.get(f"{prefix}predicate")
     if predicate is None:
-        return _Transformation(step)
-    return _under(config, predicate, replace(step, negated=bool(_parsed(config, f"{prefix}negate", BOOLEAN))))
+        return Transformation(what)
+    return _under(config, predicate, what, negated=bool(_parsed(config, f"{prefix}negate", BOOLEAN)))
 
 
-def _under(config: Config, predicate: str, step: Step) -> _Transformation:
-    """The step for the records that a predicate takes."""
+def _under(config: Config, predicate: str, what: Step | Route, *, negated: bool) -> Transformation:
+    """The step or route for what a predicate takes."""
     prefix = f"predicates.{predicate}."
     kind = _class(config, f"{prefix}type")
     if kind == TOPIC_NAME:
-        return _Transformation(step, _pattern(config, f"{prefix}pattern"), f"{prefix}pattern")
-    if kind == HAS_HEADER:
-        return _Transformation(replace(step, condition=Condition.HAS_HEADER, has=_bytes(config, f"{prefix}name")))
-    if kind == TOMBSTONE:
-        return _Transformation(replace(step, condition=Condition.IS_TOMBSTONE))
+        pattern = f"{prefix}pattern"
+        return Transformation(what, TopicPredicate(_pattern(config, pattern), pattern, negated))
+    if not isinstance(what, Route):
+        what = replace(what, negated=negated)
+        if kind == HAS_HEADER:
+            name = _bytes(config, f"{prefix}name")
+            return Transformation(replace(what, condition=Condition.HAS_HEADER, has=name))
+        if kind == TOMBSTONE:
+            return Transformation(replace(what, condition=Condition.IS_TOMBSTONE))
     raise ConfigError(f"{prefix}type", config.get(f"{prefix}type"), "this predicate can't be applied here")
+
+
+def _replacement(config: Config, prefix: str) -> BoundedReplacement:
+    name = f"{prefix}regex"
+    # Java takes an expression that matches nothing but an empty name.
+    regex, text = _text(config, name), _text(config, f"{prefix}replacement")
+    _pattern(config, name)
+    try:
+        return BoundedReplacement(regex, text)
+    except JavaRegexError as error:
+        raise _WrongReplacement(f"{prefix}replacement", text, str(error)) from None
 
 
 def _pattern(config: Config, name: str) -> BoundedPattern:

@@ -108,6 +108,10 @@ class Reader:
         self._at = end
         return piece
 
+    def more(self) -> bool:
+        """Whether any bytes are left."""
+        return self._at < len(self._data)
+
     def version(self, known: int) -> None:
         """INT16 that must be `known`: the fields of other versions are unknown."""
         found = self.int16()

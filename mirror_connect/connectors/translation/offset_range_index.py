@@ -18,7 +18,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from mirror_connect.connectors.translation.offset_ranges import OffsetRange, RangeLogState, Segment, ids_differ
+from mirror_connect.connectors.translation.offset_ranges import (
+    OffsetRange,
+    RangeLogState,
+    Segment,
+    ids_differ,
+    targets_differ,
+)
 
 MOST_PIECES: Final = 1 << 17  # 16 bytes each
 _VOID: Final = -1
@@ -68,6 +74,8 @@ class RangeIndex:
         self._at = RangeLogState()
         self._folded = False
         self._bounds: tuple[array[int], array[int]] | None = None
+        # The first upstream offset of this incarnation if the one before it led into another topic.
+        self._moved_at: int | None = None
 
     def add(self, segment: Segment) -> None:
         """The next segment. If it does not follow the newest one (another incarnation, a hole), all others are forgotten."""
@@ -81,6 +89,8 @@ class RangeIndex:
         else:
             known = 0
             self._begin(segment)
+            if old is None or old.since != segment.since:
+                self._moved_at = _moved_at(old, segment)
         for offset_range in segment.ranges[known:]:
             self._apply(offset_range)
 
@@ -94,6 +104,15 @@ class RangeIndex:
     def has_target(self, target_id: bytes) -> bool:
         """Whether these are ranges into the topic that has this id today."""
         return self.newest is not None and not ids_differ(target_id, self.newest.target_id)
+
+    @property
+    def remote(self) -> str:
+        """The remote topic if a transformation named it; empty if the policy did."""
+        return "" if self.newest is None else self.newest.remote
+
+    def led_elsewhere(self, upstream: int) -> bool:
+        """Whether the record at this offset is known to be in another topic than those of today's ranges."""
+        return self._moved_at is not None and upstream < self._moved_at
 
     @property
     def end(self) -> int:
@@ -229,6 +248,12 @@ class RangeIndex:
             new_starts.append(high)
             new_values.append(rest + high - starts[j - 1] if rest >= 0 else rest)
         starts[i:j], values[i:j] = array("q", new_starts), array("q", new_values)
+
+
+def _moved_at(old: Segment | None, new: Segment) -> int | None:
+    if old is None or new.number != new.since or not new.ranges:
+        return None
+    return new.ranges[0].upstream if targets_differ(old, new) else None
 
 
 def _lowest(value: int) -> int:

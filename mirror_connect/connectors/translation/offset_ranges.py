@@ -90,6 +90,7 @@ class Segment:
     """A record of the topic. `number` continues across incarnations, `since` is the incarnation's first.
 
     `before`: the state before the first range of this segment. Ids are the topics' (16 bytes, NO_ID if unknown).
+    `remote`: the remote topic if a transformation named it; empty if the policy did.
     """
 
     topic: str
@@ -100,6 +101,7 @@ class Segment:
     target_id: bytes
     before: RangeLogState
     ranges: tuple[OffsetRange, ...]
+    remote: str = ""
 
     def key(self) -> bytes:
         """Version, topic, partition, slot of the ring."""
@@ -108,7 +110,10 @@ class Segment:
         )
 
     def value(self) -> bytes:
-        """Version, number, ids; then varints: the state before, the number of ranges, and the gaps and length of each."""
+        """Version, number, ids; then varints: the state before, the number of ranges, and the gaps and length of each.
+
+        After that the name `remote`, if there is one. Readers that don't know it ignore it.
+        """
         before = self.before
         out = [INT16.pack(_VERSION), INT64.pack(self.number), self.source_id, self.target_id]
         head = [
@@ -133,6 +138,8 @@ class Segment:
             else:
                 out += (varint_bytes(first), varint_bytes(skipped), varint_bytes(length))
             upstream, downstream = begins + length, lies + length
+        if self.remote:
+            out.append(text_bytes(self.remote))
         return b"".join(out)
 
     @classmethod
@@ -164,7 +171,8 @@ class Segment:
             flags = (bool(head & flag) for flag in (_LINKED, _UNSURE, _SETTLED))
             ranges.append(OffsetRange(upstream, downstream, length, *flags))
             upstream, downstream = upstream + length, downstream + length
-        return cls(topic, partition, number, since, source_id, target_id, before, tuple(ranges))
+        remote = data.topic() if data.more() else ""
+        return cls(topic, partition, number, since, source_id, target_id, before, tuple(ranges), remote)
 
 
 def offset_ranges_topic(policy: DefaultReplicationPolicy, source_alias: str) -> str:
@@ -174,10 +182,12 @@ def offset_ranges_topic(policy: DefaultReplicationPolicy, source_alias: str) -> 
 
 
 class RangeRecorder:
-    """One partition's ranges, recorded as the target acknowledges them."""
+    """One partition's ranges, recorded as the target acknowledges them. `remote`: see Segment."""
 
-    def __init__(self, topic: str, partition: int, source_id: bytes = NO_ID, target_id: bytes = NO_ID) -> None:
-        self._current = Segment(topic, partition, 0, 0, source_id, target_id, RangeLogState(), ())
+    def __init__(
+        self, topic: str, partition: int, source_id: bytes = NO_ID, target_id: bytes = NO_ID, remote: str = ""
+    ) -> None:
+        self._current = Segment(topic, partition, 0, 0, source_id, target_id, RangeLogState(), (), remote)
         self._ranges: list[OffsetRange] = []
         self._state = RangeLogState()
         self._finished: list[Segment] = []
@@ -195,8 +205,8 @@ class RangeRecorder:
         if newest is None:
             return
         ours = self._current
-        if ids_differ(ours.source_id, newest.source_id) or ids_differ(ours.target_id, newest.target_id):
-            kept = not ids_differ(ours.target_id, newest.target_id)
+        kept = not targets_differ(ours, newest)
+        if not kept or ids_differ(ours.source_id, newest.source_id):
             last = _state_after(newest)
             self._state = RangeLogState(downstream=last.downstream if kept else 0)
             number = _following(newest.number)
@@ -335,6 +345,11 @@ def _state_after(segment: Segment) -> RangeLogState:
     for offset_range in segment.ranges:
         state.add(offset_range)
     return state
+
+
+def targets_differ(ours: Segment, found: Segment) -> bool:
+    """Whether these lead into different topics on the target. Of brokers without topic ids only names are known."""
+    return ours.remote != found.remote or ids_differ(ours.target_id, found.target_id)
 
 
 def ids_differ(ours: bytes, found: bytes) -> bool:

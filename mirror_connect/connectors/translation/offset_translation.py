@@ -8,7 +8,6 @@ deleted and created again since are not used. The rules of MirrorCheckpointTask 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
 from typing import NamedTuple
 
 from mirror_connect.connectors.partitions import CommittedOffset, CommittedOffsets, TopicPartition
@@ -41,7 +40,6 @@ class OffsetTranslator:
 
     A user's expression or class may take long for a name, and topics of syncs and ranges can hold any name. So only
     topics of committed offsets are asked about, by `judge`, before `checkpoints`.
-    `remote_topic`: the name of a source topic in checkpoints.
     `must_read_to_end` as for OffsetSyncStore: earlier checkpoints could not be read.
     """
 
@@ -58,7 +56,7 @@ class OffsetTranslator:
         self._accepts = accepts
         # The answer never changes.
         self._accepted: dict[str, bool] = {}
-        self.remote_topic = cache(self._remote_topic)
+        self._named: dict[str, str] = {}
         self._syncs = OffsetSyncStore(must_read_to_end=must_read_to_end, most=MOST_PARTITIONS)
         self._ranges = RecentPartitions[RangeIndex](MOST_PARTITIONS)
 
@@ -94,8 +92,21 @@ class OffsetTranslator:
         """The offset-syncs topic has been read to its former end. Before that no sync translates anything."""
         self._syncs.read_to_end()
 
-    def _remote_topic(self, topic: str) -> str:
-        return checkpointed_topic(self._policy, self._source_alias, self._target_alias, topic)
+    def remote_topic(self, partition: TopicPartition) -> str:
+        """The topic in checkpoints of a source partition: where its ranges lead, or else what the policy says.
+
+        A source connector may have a RegexRouter, of which this one knows nothing. The ranges tell.
+        """
+        ranges, topic = self._ranges.get(partition), partition.topic
+        if ranges is not None and ranges.remote:
+            return ranges.remote
+        if topic not in self._named:
+            self._named[topic] = checkpointed_topic(self._policy, self._source_alias, self._target_alias, topic)
+        return self._named[topic]
+
+    def remote_topics(self, committed: CommittedOffsets) -> set[str]:
+        """Those of the committed offsets that are translated."""
+        return {self.remote_topic(partition) for partition in committed if self._is_accepted(partition.topic)}
 
     def accepted(self, committed: CommittedOffsets) -> set[str]:
         """The topics whose offsets are translated."""
@@ -132,7 +143,7 @@ class OffsetTranslator:
         for partition, (upstream, metadata) in sorted(committed.items()):
             if not self._is_accepted(partition.topic):
                 continue
-            remote = self.remote_topic(partition.topic)
+            remote = self.remote_topic(partition)
             ids = source_id(partition.topic) or NO_ID, target_id(remote) or NO_ID
             downstream, repeats = self._translated(partition, upstream, ids)
             checkpoint = None
@@ -147,6 +158,9 @@ class OffsetTranslator:
         by_ranges = None
         if ranges is None or ranges.belongs_to(*ids):
             by_ranges = None if ranges is None else ranges.translate(upstream)
+            if ranges is not None and by_ranges is None and ranges.led_elsewhere(upstream):
+                # So do the syncs up to it.
+                by_syncs = None
             found = translated(by_ranges, by_syncs)
             if by_ranges is not None and found is not None:
                 return found, max(0, by_ranges.repeats - (found - by_ranges.offset))

@@ -25,7 +25,7 @@ def replacement_parts(text: str, pattern: re.Pattern[str]) -> tuple[Part, ...]:
     parts = _parts(text, pattern)
     if _POSSESSIVE_GROUP in pattern.pattern and any(part for part in parts if not isinstance(part, str)):
         # Java fills such a group also where its alternative fails later. Python does not.
-        raise JavaRegexError("a group that is repeated possessively, as (a)*+, can't be used here with $1")
+        raise JavaRegexError("a group that a possessive quantifier repeats can't be used here with $1")
     return parts
 
 

@@ -120,8 +120,9 @@ class PartitionRanges:
         return self.recorder
 
     def _create_recorder(self) -> RangeRecorder:
+        partition = self.partition
         recorder = self.recorder = RangeRecorder(
-            self.partition.topic, self.partition.partition, *self._ids_of(self.partition)
+            *partition.source, *self._ids_of(partition), partition.remote_topic if partition.named else ""
         )
         recorder.resume(self._newest, self._reading_from)
         self._newest = None

@@ -291,7 +291,7 @@ class CheckpointTask:
         # The ids show whether these are still the topics of the ranges.
         await asyncio.gather(
             self._source.refresh(topics),
-            self._target.refresh({translator.remote_topic(topic) for topic in topics}),
+            self._target.refresh(set().union(*map(translator.remote_topics, read.committed.values()))),
         )
         places = {
             group: translator.places(group, committed, self._source.topic_id, self._target.topic_id)

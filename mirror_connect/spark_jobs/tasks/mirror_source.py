@@ -376,7 +376,7 @@ class SourceTask:
     async def _add(self, partitions: Iterable[TaskPartition], *, connect: bool = False) -> None:
         added = list(partitions)
         if self._chain:
-            await asyncio.to_thread(self._chain.judge, dict.fromkeys(each.remote_topic for each in added))
+            await asyncio.to_thread(self._chain.judge, dict.fromkeys(each.named or each.remote_topic for each in added))
         found = await self._link.source_offsets(added, fenceable=self._producer.fenceable) if added else []
         known = {(p.topic, p.partition): p for p in found}
         if connect:
@@ -404,7 +404,7 @@ class SourceTask:
                 on_others=self._others_write,
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
-                steps=self._chain.steps(partition.remote_topic),
+                steps=self._chain.steps(partition.named or partition.remote_topic, routed=bool(partition.named)),
                 in_thread=self._in_thread,
                 on_ready=self._ready,
                 measures=self._measures.add(source),

@@ -37,7 +37,7 @@ def test_refused_properties_are_all_told_although_the_worker_names_them_one_afte
     found = _judged(
         tasks_max="many",
         transforms="route",
-        transforms_route_type="org.apache.kafka.connect.transforms.RegexRouter",
+        transforms_route_type="org.apache.kafka.connect.transforms.TimestampRouter",
         source_cluster_security_protocol="SASL_SSL",
         source_cluster_sasl_mechanism="GSSAPI",
         exactly_once_support="required",

@@ -72,6 +72,30 @@ def test_a_file_replaces_the_way_to_a_cluster_but_not_how_the_link_reads() -> No
     assert link.committed
 
 
+ROUTE = {
+    "transforms": "route",
+    "transforms.route.type": "RegexRouter",
+    "transforms.route.regex": r"A\.(?<name>.*)",
+    "transforms.route.replacement": "sales-${name}",
+}
+
+
+def test_copies_are_looked_for_where_routes_lead() -> None:
+    assert link_of("m", {**CONFIG, **ROUTE}).remote_topic("orders") == "sales-orders"
+
+
+def test_copies_of_other_records_are_not_compared() -> None:
+    config = {**CONFIG, **ROUTE, "transforms": "route,all", "transforms.all.type": "Filter"}
+    with pytest.raises(CannotCompareError, match=r"m transforms records \(route,all\)"):
+        link_of("m", config)
+
+
+def test_a_route_that_only_the_worker_knows_is_named() -> None:
+    config = {**CONFIG, **ROUTE, "transforms.route.replacement": "${file:/a:b}"}
+    with pytest.raises(CannotCompareError, match=r"holds transforms\.route\.replacement of m"):
+        link_of("m", config)
+
+
 def test_what_only_the_worker_can_resolve_is_asked_for() -> None:
     config = {**CONFIG, "source.cluster.sasl.jaas.config": "${file:/secrets:jaas}"}
     with pytest.raises(

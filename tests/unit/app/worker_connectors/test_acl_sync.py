@@ -76,8 +76,8 @@ class World:
         self.source, self.target = FakeCluster(), FakeCluster()
         self.links = {"orders": "A.orders"}
 
-    def sync(self, *on: str, alias: str = "A") -> AclSync:
-        config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": alias, "topics": "orders"}
+    def sync(self, *on: str, alias: str = "A", **more: str) -> AclSync:
+        config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": alias, "topics": "orders", **more}
         return AclSync(connector_definition(CLASS).settings({**config, **dict.fromkeys(on, "true")}), self.memory)
 
     def round(self, sync: AclSync, *given: AclBinding) -> list[str]:
@@ -104,6 +104,18 @@ def test_nobody_gets_rights_to_what_no_copy_may_be(world: World) -> None:
     source, target = cast("ClusterAdmin", world.source), cast("ClusterAdmin", world.target)
     assert world.sync(PREFIXED_ACLS).sync(source, target, world.links, {"A.orders"}) == []
     assert COPY not in (world.target.acls or ())
+
+
+def test_with_a_route_rights_are_those_of_topics_that_are_copied(world: World) -> None:
+    """`*` would become the rights to every topic of the target, and `orders-us` shares the name of another one's copy."""
+    route = {"type": "RegexRouter", "regex": r"A\.([^-]*).*", "replacement": "$1"}
+    sync = world.sync(
+        topics=".*", transforms="route", **{f"transforms.route.{key}": text for key, text in route.items()}
+    )
+    world.links = {"orders": "orders"}
+    others = [replace(READ, name=name, principal="User:x") for name in ("*", "orders-us")]
+    assert world.round(sync, READ, PREFIX, *others) == []
+    assert world.target.acls == {READ}
 
 
 def test_what_the_source_revokes_goes_when_asked_for(world: World) -> None:

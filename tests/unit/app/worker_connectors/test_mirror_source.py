@@ -222,6 +222,57 @@ async def test_of_two_topics_that_a_policy_calls_alike_one_is_copied(world: Worl
     assert world.host.heard[:3] == ["started", ("problem", like), ["orders-0,orders-1"]]
 
 
+def route(regex: str, replacement: str) -> dict[str, str]:
+    return {
+        "transforms": "route",
+        "transforms__route__type": "RegexRouter",
+        "transforms__route__regex": regex,
+        "transforms__route__replacement": replacement,
+    }
+
+
+async def test_a_route_names_the_remote_topics(world: World) -> None:
+    world.target.existing = {"sales-orders": 1}
+    world.start(topics="orders,other", **route(r"A\.(.*)", "sales-$1"))
+    await world.until(lambda heard: len(heard) == 2)
+    assert world.host.heard == ["started", ["orders-0,orders-1,other-0"]]
+    assert world.target.existing == {"sales-orders": 2, "sales-other": 1}
+
+
+async def test_of_two_topics_with_a_route_to_one_name_the_one_that_is_copied_keeps_it(world: World) -> None:
+    world.start(previous=[[TopicPartition("other", 0)]], topics="orders,other", **route(".*", "all"))
+    await world.until(lambda heard: len(heard) > 2)
+    like = "topic orders is not copied: transforms names it all on the target, like other"
+    assert world.host.heard[:3] == ["started", ("problem", like), ["other-0"]]
+
+
+@pytest.mark.parametrize(("replacement", "shown"), [("", "''"), ("a/b", "'a/b'"), ("x" * 300, f"'{'x' * 250}'")])
+async def test_a_route_to_what_is_no_name_of_a_topic_is_told(world: World, replacement: str, shown: str) -> None:
+    world.start(topics="orders", **route(".*", replacement))
+    await world.until(lambda heard: len(heard) > 2)
+    line = f"topic orders is not copied: transforms names it {shown} on the target, and no topic can have this name"
+    assert world.host.heard[:3] == ["started", ("problem", line), []]
+
+
+@pytest.mark.parametrize(
+    ("topics", "replacement", "line"),
+    [
+        ("orders", "$1", "transforms gives its copy the same name, and source and target are the same cluster"),
+        (
+            "orders.*",
+            "$1-copy",
+            "its copy orders-copy would be copied again without end, as source and target are the same cluster: add that "
+            "name to topics.exclude",
+        ),
+    ],
+)
+async def test_on_one_cluster_no_copy_is_copied_again(world: World, topics: str, replacement: str, line: str) -> None:
+    world.target.id = world.source.id
+    world.start(topics=topics, **route(r"A\.(.*)", replacement))
+    await world.until(lambda heard: len(heard) > 2)
+    assert world.host.heard[:3] == ["started", ("problem", f"topic orders is not copied: {line}"), []]
+
+
 async def test_the_workers_own_topics_are_not_copied_into_and_that_is_said_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

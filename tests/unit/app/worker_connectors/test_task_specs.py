@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from mirror_connect.connectors.records.topic_ids import topic_id_text
-from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition, TaskSpec
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
@@ -55,6 +56,29 @@ async def test_a_task_config_that_another_worker_wrote_leads_to_none_of_the_work
     monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
     spec = await specs_of().build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
     assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
+
+
+async def test_a_task_knows_the_name_that_a_route_gave_and_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    route = {"type": "RegexRouter", "regex": "orders|connect.*", "replacement": "connect-configs", "predicate": "not"}
+    config = {
+        **CONFIG,
+        "task.assigned.partitions": "heartbeats-0,orders-0,other-1,users-2",
+        "transforms": "one,two",
+        **{f"transforms.one.{name}": value for name, value in route.items() if name != "predicate"},
+        **{f"transforms.two.{name}": value for name, value in {**route, "regex": "u.*", "replacement": "x"}.items()},
+        "predicates": "not",
+        "predicates.not.type": "TopicNameMatches",
+        "predicates.not.pattern": "users",
+    }
+    spec = await specs_of().build("run", TaskId("c", 0), config, config, 1)
+    # The worker's own topic is none that a route may lead to.
+    assert spec.assigned == (
+        TaskPartition("heartbeats", 0, "A.heartbeats"),
+        TaskPartition("other", 1, "other"),
+        TaskPartition("users", 2, "x", named="users"),
+    )
+    assert TaskSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_another_version_than_there_is_is_refused_twice() -> None:
 
 
 def test_a_transformation_has_what_all_of_them_have() -> None:
-    config: dict[str, str | None] = {"transforms": "t", "transforms.t.type": "RegexRouter", "transforms.t.negate": "x"}
+    config: dict[str, str | None] = {"transforms": "t", "transforms.t.type": "ValueToKey", "transforms.t.negate": "x"}
     assert {name: result.errors for name, result in checked(config).items()} == {
         "transforms.t.type": [
             "Config 'transforms.t.negate' was provided but there is no config 'transforms.t.predicate' defining a predicate "
@@ -174,6 +174,23 @@ NO_DEFAULT = "which has no default value."
             id="insert_nothing",
         ),
         pytest.param({"type": "InsertHeader", "header": "", "value.literal": ""}, {}, id="insert_empty"),
+        pytest.param(
+            {"type": "RegexRouter"},
+            {
+                "regex": [
+                    f'{MISSING} "transforms.t.regex" {NO_DEFAULT}',
+                    f"Invalid value null for configuration regex: {NO_PATTERN}",
+                ],
+                "replacement": [f'{MISSING} "transforms.t.replacement" {NO_DEFAULT}'],
+            },
+            id="route_by_nothing",
+        ),
+        pytest.param({"type": "RegexRouter", "regex": "", "replacement": ""}, {}, id="route_by_empty"),
+        pytest.param(
+            {"type": "RegexRouter", "regex": "(a", "replacement": "x"},
+            {"regex": ["Invalid value (a for configuration regex: Invalid regex: Unclosed group near index 2"]},
+            id="route_by_half_an_expression",
+        ),
         pytest.param({"type": "Filter"}, {}, id="filter"),
         pytest.param({"type": "Filter", "predicate": ""}, {}, id="filter_by_nothing"),
     ],
@@ -197,6 +214,19 @@ def test_of_too_many_aliases_the_first_are_looked_at() -> None:
 
 def test_an_alias_given_twice_is_looked_at_once() -> None:
     assert list(checked({"predicates": "a,a"})) == ["predicates.a.type", "predicates.a.plugin.version"]
+
+
+@pytest.mark.parametrize("kind", ["transforms", "predicates"])
+def test_an_alias_that_a_provider_gave_is_named_only_where_the_config_names_it(kind: str) -> None:
+    written: dict[str, str | None] = {kind: "${file:/a:b}", f"{kind}.a.b.plugin.version": "latest"}
+    judged = HEARTBEAT.validate({**written, kind: "a.b,s3cret"}, written)
+    found = check_aliases(judged, {**written, kind: "a.b,s3cret"}, written)
+    assert list(found) == [f"{kind}.a.b.type", f"{kind}.a.b.plugin.version", *list(found)[2:]]
+    texts = [error for result in (*judged.values(), *found.values()) for error in result.errors]
+    assert (
+        f"Invalid value ${{file:/a:b}} for configuration {kind}: the config has no settings for one of these" in texts
+    )
+    assert "s3cret" not in f"{texts}{list(found)}"
 
 
 def test_a_reference_is_quoted_and_not_what_a_provider_gave() -> None:

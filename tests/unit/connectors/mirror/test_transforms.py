@@ -74,7 +74,26 @@ def test_no_transformation_is_no_step() -> None:
     [
         ({"transforms.one.type": "com.example.Mask"}, "transforms.one.type: this transformation"),
         ({"transforms.one.type": None}, "transforms.one.type: this transformation"),
-        ({"transforms.one.type": "RegexRouter"}, "transforms.one.type: this transformation"),
+        ({"transforms.one.type": "TimestampRouter"}, "transforms.one.type: this transformation"),
+        ({"transforms.one.type": "RegexRouter"}, "transforms.one.regex: it has to be set"),
+        (
+            {"transforms.one.type": "RegexRouter", "transforms.one.regex": "("},
+            "transforms.one.replacement: it has to be set",
+        ),
+        (
+            {
+                "transforms.one.type": "RegexRouter",
+                "transforms.one.regex": "a",
+                "transforms.one.replacement": "$1",
+                "transforms.one.predicate": "orders",
+            },
+            "transforms.one.replacement: No group 1",
+        ),
+        (
+            {"transforms.one.type": "RegexRouter", "transforms.one.regex": "a", "transforms.one.replacement": "b"},
+            "predicates.gone.type: this predicate",
+        ),
+        ({"transforms": "one,s3cret"}, "Invalid transforms: transformation 2 of it has no type"),
         ({"transforms.one.predicate": "unknown"}, "predicates.unknown.type: this predicate"),
         ({"predicates.gone.type": "com.example.P"}, "predicates.gone.type: this predicate"),
         ({"transforms.one.negate": "maybe"}, "transforms.one.negate"),
@@ -108,11 +127,51 @@ def test_a_slow_expression_is_named() -> None:
 
 
 def test_one_that_looks_into_records_is_refused_by_name() -> None:
-    (problem,) = problems(chain(a={"type": "Filter"}, route={"type": "RegexRouter", "regex": "x", "replacement": "y"}))
+    (problem,) = problems(chain(a={"type": "Filter"}, mask={"type": f"{PACKAGE}MaskField$Value"}))
     assert problem == (
-        "Invalid value a,route for configuration transforms: RegexRouter can't be applied here, as keys and values are "
-        "copied as bytes. These can: DropHeaders, Filter, InsertHeader. To name copies, set replication.policy.class"
+        "Invalid value a,mask for configuration transforms: MaskField$Value can't be applied here, as keys and values are "
+        "copied as bytes. These can: DropHeaders, Filter, InsertHeader, RegexRouter. To name copies, set "
+        "replication.policy.class"
     )
+
+
+def test_one_that_needs_the_time_of_a_record_is_refused_with_its_reason() -> None:
+    (problem,) = problems(chain(daily={"type": "TimestampRouter"}))
+    assert problem == (
+        "Invalid value daily for configuration transforms: TimestampRouter can't be applied here, as each record would have "
+        "its topic by its time. Then no position on the target stands for one at the source. RegexRouter can"
+    )
+
+
+ROUTE = {"type": "RegexRouter", "regex": r"A\.(.*)", "replacement": "$1"}
+
+
+@pytest.mark.parametrize("predicate", ["gone", "marked"])
+def test_a_route_takes_a_predicate_on_the_topic_alone(predicate: str) -> None:
+    assert problems(chain(route={**ROUTE, "predicate": "orders"})) == []
+    (problem,) = problems(chain(route={**ROUTE, "predicate": predicate}))
+    assert problem.startswith(f"Invalid value {predicate} for configuration transforms.route.predicate: ")
+
+
+def test_a_replacement_that_no_name_can_get_is_refused_before_a_task_would_fail() -> None:
+    (problem,) = problems(chain(route={**ROUTE, "replacement": "$2"}))
+    assert problem == "Invalid value $2 for configuration transforms.route.replacement: No group 2"
+
+
+def test_a_replacement_of_a_provider_is_not_shown() -> None:
+    config = {**VALID, **chain(route={**ROUTE, "replacement": "${s3cret}"})}
+    (problem,) = SOURCE.validate(config, {**config, "transforms.route.replacement": "${file:/a:b}"})[
+        "transforms"
+    ].errors
+    assert problem == (
+        "Invalid value ${file:/a:b} for configuration transforms.route.replacement: it does not fit the expression"
+    )
+
+
+def test_prefixes_of_names_have_no_route() -> None:
+    config = {**VALID, **chain(route=ROUTE), "sync.topic.acls.prefixed.enabled": "true"}
+    (problem,) = SOURCE.validate(config)["sync.topic.acls.prefixed.enabled"].errors
+    assert "a RegexRouter names whole topics" in problem
 
 
 def test_each_class_of_kafka_is_taken_or_refused() -> None:
@@ -140,15 +199,17 @@ def test_what_a_provider_gave_is_not_shown() -> None:
     written = {**config, "transforms.one.predicate": "${file:/a:b}"}
     (problem,) = SOURCE.validate(config, written)["transforms"].errors
     assert "s3cret" not in problem
-    config = {**VALID, **chain(one={"type": "RegexRouter"})}
+    config = {**VALID, **chain(one={"type": "ValueToKey"})}
     (problem,) = SOURCE.validate(config, {**config, "transforms.one.type": "${file:/a:b}"})["transforms"].errors
-    assert "RegexRouter" not in problem
+    assert "ValueToKey" not in problem
 
 
 def test_transformed_copies_are_not_sampled() -> None:
     config = {**VALID, **chain(one={"type": "Filter"}), "verify.follow.enabled": "true"}
     assert "can't be verified" in SOURCE.validate(config)["verify.follow.enabled"].errors[0]
     assert SOURCE.validate({**config, "transforms": ""})["verify.follow.enabled"].errors == []
+    routed = {**VALID, **chain(one=ROUTE), "verify.follow.enabled": "true"}
+    assert SOURCE.validate(routed)["verify.follow.enabled"].errors == []
 
 
 @pytest.mark.parametrize("connector", ["MirrorCheckpoint", "MirrorHeartbeat"])

@@ -1,6 +1,7 @@
 """Offset ranges as a task records them, and their records: segments."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,13 @@ def test_a_segment_is_read_as_it_was_written() -> None:
 def test_what_is_owed_is_kept_with_a_segment() -> None:
     segment = Segment("t", 0, 300, 2, NO_ID, NO_ID, RangeLogState(10, 20, 12, 5, 15), ())
     assert Segment.decode(segment.key(), segment.value()) == segment
+
+
+def test_a_name_that_a_route_gave_stands_behind_what_former_releases_read() -> None:
+    segment = Segment("t", 0, 3, 2, NO_ID, NO_ID, RangeLogState(10, 20, 12), (OffsetRange(12, 22, 4),), "sales")
+    without = replace(segment, remote="")
+    assert Segment.decode(segment.key(), segment.value()) == segment
+    assert segment.value() == without.value() + b"\0\5sales"
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 20, 41, 43, -1])

@@ -7,7 +7,7 @@ from mirror_connect.connectors.records.binary import UnreadableRecord
 from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from mirror_connect.connectors.replication_policy import replication_policy
-from mirror_connect.connectors.translation.offset_ranges import RangeRecorder
+from mirror_connect.connectors.translation.offset_ranges import NO_ID, RangeRecorder, Segment
 from mirror_connect.connectors.translation.offset_translation import OffsetTranslator, offsets_to_commit
 
 ORDERS = TopicPartition("orders", 0)
@@ -115,7 +115,49 @@ def test_where_older_checkpoints_are_not_known_only_the_newest_sync_counts() -> 
     [("Default", "orders", "A.orders"), ("Default", "B.orders", "orders"), ("Identity", "orders", "orders")],
 )
 def test_a_topic_is_called_as_on_the_target(policy: str, topic: str, remote: str) -> None:
-    assert translator(policy=policy).remote_topic(topic) == remote
+    assert translator(policy=policy).remote_topic(TopicPartition(topic, 0)) == remote
+
+
+def routed(made: OffsetTranslator, since: int, *parts: tuple[bytes, str, tuple[int, int, int]]) -> None:
+    """Adds ranges of tasks that follow each other: target's id, name by a route, (upstream, count, downstream)."""
+    newest = None
+    for target, remote, acked in parts:
+        recorder = RangeRecorder("orders", 0, OLD, target, remote)
+        recorder.resume(newest, reading_from=since)
+        recorder.acked(*acked)
+        ((key, value),) = recorder.changed()
+        newest = Segment.decode(key, value)
+        made.add_ranges(key, value)
+
+
+def test_a_topic_is_called_as_its_ranges_say_where_a_route_named_it() -> None:
+    made = translator((0, 0))
+    routed(made, 0, (NEW, "sales", (0, 50, 0)))
+    assert made.remote_topics({ORDERS: CommittedOffset(3), TopicPartition("secret", 0): CommittedOffset(3)}) == {
+        "sales"
+    }
+    asked = []
+    (found,) = made.checkpoints(
+        "g", {ORDERS: CommittedOffset(7)}, lambda _: OLD, lambda topic: asked.append(topic) or NEW
+    )
+    assert (found.topic, found.downstream, asked) == ("sales", 7, ["sales"])
+
+
+@pytest.mark.parametrize("ids", [(OLD, NEW), (NO_ID, NO_ID)], ids=["ids", "brokers_without_ids"])
+def test_after_another_route_no_group_goes_by_offsets_in_the_former_topic(ids: tuple[bytes, bytes]) -> None:
+    """At 100 the route changed: records from there on are in another topic, from its offset 0 on."""
+    made = translator((0, 0), (90, 90), (100, 0))
+    routed(made, 0, (ids[0], "sales", (0, 100, 0)), (ids[1], "deals", (100, 20, 0)))
+    target = ids[1] if ids[1] != NO_ID else None
+    assert made.remote_topic(ORDERS) == "deals"
+    assert [downstream(made, upstream, target=target) for upstream in (95, 100, 110)] == [[], [0], [10]]
+
+
+def test_after_the_route_was_taken_away_the_policy_names_the_topic_again() -> None:
+    made = translator((0, 0), (90, 90), (100, 0))
+    routed(made, 0, (OLD, "sales", (0, 100, 0)), (NEW, "", (100, 20, 0)))
+    assert made.remote_topic(ORDERS) == "A.orders"
+    assert [downstream(made, upstream, target=NEW) for upstream in (95, 110)] == [[], [10]]
 
 
 def test_topics_that_are_not_wanted_are_left_out() -> None:

@@ -34,7 +34,7 @@ def refusal(vector: dict[str, Any]) -> str | None:
 
 
 # Such groups are filled otherwise in Python.
-POSSESSIVE = "possessively"
+POSSESSIVE = "possessive quantifier"
 # Java complains with the first name that matches, and none of these names may.
 MISSING = ("No group", "Illegal group", "named capturing", "capturing group name", "character to be escaped")
 
