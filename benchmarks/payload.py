@@ -19,6 +19,8 @@ from mirror_connect.kafka_io.records.record_rewrite import build
 POOL_BYTES = 24 << 20
 SINGLES = 8_000
 FILLED_MS = 5
+# The header of records that are to be filtered.
+MARK = "internal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,13 @@ def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
     # How many records make a batch of the wanted size is seen from a sample.
     trial = _batch(source, max(1, 4 * profile.batch_bytes // profile.record_bytes), profile.codec, stamp_ms)
     count = max(1, round(profile.batch_bytes * trial.records / len(trial.data)))
+    if profile.filtered:
+        # As many that are dropped as stay, in each batch.
+        count += count % 2
+        return [
+            _batch(source, count, profile.codec, stamp_ms, marked=itertools.cycle((False, True)))
+            for _ in range(POOL_BYTES // profile.batch_bytes)
+        ]
     if profile.compacted:
         keys = (b"once-%d" % number if number % 2 else b"again" for number in itertools.count())
         return [_batch(source, count, profile.codec, stamp_ms, keys) for _ in range(profile.records // count)]
@@ -76,11 +85,13 @@ def _batch(
     codec: int,
     now_ms: int,
     keys: Iterable[bytes | None] = itertools.repeat(None),
+    *,
+    marked: Iterable[bool] = itertools.repeat(False),
 ) -> Batch:
     # A producer fills a batch in some milliseconds: equal timestamps would be a short cut for whoever rewrites it.
     plain = build(
-        NewRecord(key, value, now_ms + number % FILLED_MS)
-        for number, (value, key) in enumerate(zip(itertools.islice(source, count), keys, strict=False))
+        NewRecord(key, value, now_ms + number % FILLED_MS, ((MARK, b"1"),) if mark else ())
+        for number, (value, key, mark) in enumerate(zip(itertools.islice(source, count), keys, marked, strict=False))
     )
     packed = replace(plain, records=compress(codec, plain.records), codec=codec)
     return Batch(stamp(packed, -1, -1, -1), count, len(plain.records))

@@ -52,8 +52,8 @@ class Profile:
     `records`: in the source topic, which a fast side copies several times. `least`: how many times the records per CPU
     second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
     timestamps; `config_copied`: and so does the target's, as the link copies that config. `compacted`: the source's broker
-    has removed every other record. `encrypted`: TLS and SCRAM on both sides. `limit`: the target's message.max.bytes, if it
-    is not Kafka's default. `brokers`: of each cluster.
+    has removed every other record. `filtered`: a transformation drops every other one. `encrypted`: TLS and SCRAM on both
+    sides. `limit`: the target's message.max.bytes, if it is not Kafka's default. `brokers`: of each cluster.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Profile:
     append_time: bool = False
     config_copied: bool = False
     compacted: bool = False
+    filtered: bool = False
     encrypted: bool = False
     limit: int = 0
     brokers: int = 1
@@ -160,6 +161,15 @@ PROFILES: Final = (
         brokers=3,
     ),
     # Not part of a full run: the same with larger records, for looking at where time goes.
+    Profile(
+        "filter",
+        "1 KiB records in ~100 KB lz4 batches, of which a Filter drops every other one",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        4_000_000,
+        filtered=True,
+    ),
     Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
 )
 FULL_PROFILES: Final = (

@@ -18,7 +18,7 @@ from benchmarks.compaction import CLEANER, SMALL_SEGMENTS, compact
 from benchmarks.console import Console
 from benchmarks.feeder import Fed, SteadyFeed, feed
 from benchmarks.figures import Sample, Span, span, together
-from benchmarks.payload import Batch, batches
+from benchmarks.payload import MARK, Batch, batches
 from benchmarks.plan import PARTITIONS, Durations, Profile
 from benchmarks.rig import Ends, Rig
 from benchmarks.sides import (
@@ -34,6 +34,7 @@ from benchmarks.sides import (
     in_turns,
     open_side,
 )
+from deploy.local.connect import BYTES
 
 EVERY_S: Final = 0.2
 # In the warm-up the source grows at a pace that keeps both sides busy and leaves them room.
@@ -50,6 +51,16 @@ COMPACTED_S: Final = 180.0
 APPEND_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
 # By default this one is not among the configs that are copied. What is excluded here, no topic has.
 WITH_ITS_TIME: Final = {"config.properties.exclude": "min.insync.replicas"}
+# Drops records with the header; with it the other side reads headers as bytes, too.
+FILTER: Final = {
+    "header.converter": BYTES,
+    "transforms": "public",
+    "transforms.public.type": "org.apache.kafka.connect.transforms.Filter",
+    "transforms.public.predicate": "internal",
+    "predicates": "internal",
+    "predicates.internal.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    "predicates.internal.name": MARK,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +157,9 @@ def prepare(rig: Rig, profile: Profile, durations: Durations, console: Console) 
         left = compact(rig.source, "data", PARTITIONS, fed.records, COMPACTED_S)
         console.say(f"{profile.label}: {left:,} records are left")
         fed = Fed(left, int(fed.wire_bytes * left / fed.records), int(fed.raw_bytes * left / fed.records))
+    if profile.filtered:
+        # As of the compacted one, what counts is what arrives.
+        fed = Fed(fed.records // 2, fed.wire_bytes // 2, fed.raw_bytes // 2)
     return Work(rig, profile, pool, fed, durations, console)
 
 
@@ -169,6 +183,8 @@ class Copier:
         self._config = config_of(side.name, connector_config(rig.source, rig.target, name, warm))
         if work.profile.config_copied:
             self._config |= WITH_ITS_TIME
+        if work.profile.filtered:
+            self._config |= FILTER
         side.put("copy", self._config)
         with SteadyFeed(rig.source_addresses, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)

@@ -56,6 +56,12 @@ def test_single_records_are_a_batch_each() -> None:
     assert {view(batch).count for batch in batches(BY_NAME["single"], NOW)} == {1}
 
 
+def test_every_other_record_of_each_batch_is_to_be_filtered() -> None:
+    for batch in batches(BY_NAME["filter"], NOW):
+        marks = [[name for name, _ in record.headers] for record in decode(batch.data)]
+        assert marks == [[], ["internal"]] * (batch.records // 2)
+
+
 def test_batches_carry_no_producer_so_they_may_be_sent_twice() -> None:
     assert view(batches(replace(BY_NAME["single"], record_bytes=10), NOW)[0]).producer_id == -1
 
