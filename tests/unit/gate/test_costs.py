@@ -32,7 +32,7 @@ def test_a_file_costs_what_it_and_its_children_use_and_no_sleep(tmp_path: Path) 
     for name, code in (("ended", ENDED), ("lives", LIVES), ("sleeps", SLEEPS)):
         (tmp_path / f"test_{name}.py").write_text(HEAD + code)
     file = tmp_path / "costs.json"
-    command = [sys.executable, "-m", "tests.run", "-n2", "--dist=loadfile", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.run", "-n1", "--dist=loadfile", str(tmp_path)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment = kept | {"TESTS_COSTS": str(file)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=250, check=False)
