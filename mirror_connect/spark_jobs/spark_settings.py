@@ -26,6 +26,8 @@ MAKES_ARCHIVE: Final = ("-XX:ArchiveClassesAtExit=", "-XX:AOTCacheOutput=")
 QUIET_CACHE: Final = f"{QUIET} -Xlog:aot*=off"
 # The Python of tasks.
 PYTHON: Final = "spark.pyspark.python"
+# YARN's client asks the file system of what it uploads for its scheme. This one does not know it.
+RAW_FILES: Final = "spark.hadoop.fs.file.impl"
 # A user's own spark.* properties override these, but not those in FIXED.
 DEFAULTS = {
     "spark.master": "local[64,4]",
@@ -50,7 +52,7 @@ DEFAULTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    RAW_FILES: "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 # Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
 # A small heap at first, whose young part stays small: 100 MB less, and the same processor time (a start and seven epochs).
@@ -95,7 +97,8 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
     else:
         from mirror_connect.spark_jobs.cluster_settings import cluster_settings  # noqa: PLC0415 — not for most starts
 
-        defaults = {name: value for name, value in DEFAULTS.items() if name not in OF_LOOPBACK}
+        unfit = (*OF_LOOPBACK, *((RAW_FILES,) if kind is Kind.YARN else ()))
+        defaults = {name: value for name, value in DEFAULTS.items() if name not in unfit}
         merged = {**defaults, **cluster_settings(user, kind), **FIXED}
     # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
     ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"

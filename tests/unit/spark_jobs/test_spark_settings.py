@@ -82,3 +82,9 @@ def test_on_a_cluster_nothing_of_this_machine_is_told_to_executors(master: str, 
 @pytest.mark.parametrize("name", ["spark.driver.host", "spark.driver.bindAddress"])
 def test_on_a_cluster_the_driver_is_bound_as_its_user_says(name: str) -> None:
     assert settings({"spark.master": "yarn", name: "10.0.0.9"})[name] == "10.0.0.9"
+
+
+@pytest.mark.parametrize(("master", "given"), [("local[4]", True), ("spark://a:7077", True), ("yarn", False)])
+def test_yarns_client_gets_files_from_hadoops_own_file_system(master: str, given: bool) -> None:
+    """It asks for the scheme of a file system, and the quicker one raises an error."""
+    assert ("spark.hadoop.fs.file.impl" in settings({"spark.master": master})) is given
