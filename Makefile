@@ -116,16 +116,21 @@ test: lint
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.class_archive old)
 	@$(BIN)/python -m tests.run $(TESTS)
 
-# What copies, kills and fails over, with tasks on executors; then executors that are suspended, lost, and have hosts of their own.
+# What copies, kills and fails over, with tasks on executors; then executors that are suspended, lost, have hosts of their own, and
+# those of YARN and in pods.
 ON_CLUSTER := $(addprefix tests/e2e/test_,identity.py identity_with_kills.py crashes.py failover_truth.py bad_input.py)
-OF_CLUSTERS := $(addprefix tests/e2e/test_,spark_cluster.py spark_cluster_long.py spark_cluster_stores.py own_hosts.py)
+OF_CLUSTERS := $(addprefix tests/e2e/test_,spark_cluster.py spark_cluster_long.py spark_cluster_stores.py own_hosts.py \
+	yarn.py kubernetes.py)
 test-cluster: setup
+	@# YARN's daemons; without them the tests on YARN are skipped.
+	@$(BIN)/python -m deploy.local.hadoop_jars $(if $(filter-out 0 false,$(CI)),,|| true)
 	@TESTS_SPARK_MASTER=cluster $(BIN)/python -m tests.run --numprocesses=2 --dist=loadfile --durations=15 $(ON_CLUSTER)
 	@$(BIN)/python -m tests.run -m 'long or not long' --durations=15 $(OF_CLUSTERS)
 
 # `make soak SOAK='--rounds 3 --seed 7'`; what else is in SOAK goes to pytest, as `-k killed`.
 soak: setup
 	@$(BIN)/python -m deploy.local.kafka_jars old $(if $(filter-out 0 false,$(CI)),,|| true)
+	@$(BIN)/python -m deploy.local.hadoop_jars $(if $(filter-out 0 false,$(CI)),,|| true)
 	@$(BIN)/python -m deploy.local.class_archive old
 	@exec $(BIN)/python -m tests.soak $(SOAK)
 

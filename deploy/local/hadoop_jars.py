@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local.errors import LocalError
-from deploy.local.maven_jars import CACHE, Coordinates, MavenJars
+from deploy.local.maven_jars import CACHE, TRIES, Coordinates, MavenJars
 from mirror_connect.spark_jobs.jvm import spark_home
 
 MINI_CLUSTER: Final = "hadoop-client-minicluster"
@@ -36,7 +36,7 @@ def hadoop_version() -> str:
     raise LocalError(f"no hadoop-client-api-*.jar in {spark_home() / 'jars'}: reinstall pyspark")
 
 
-def ensure() -> Path:
+def ensure(tries: int = TRIES) -> Path:
     """Downloads missing jars and returns their directory; LocalError with advice."""
     version = hadoop_version()
     wanted = (
@@ -53,7 +53,7 @@ def ensure() -> Path:
         again=".venv/bin/python -m deploy.local.hadoop_jars",
         # A newer PySpark brings another Hadoop, whose digest is to be added here.
         digests={name: _DIGESTS.get(name, "unknown") for name in names},
-    ).ensure()
+    ).ensure(tries)
 
 
 def main() -> int:

@@ -14,12 +14,21 @@ import psutil
 from deploy.local.errors import NotInTime
 
 BACKEND: Final = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+# Of a standalone cluster, of YARN, of Kubernetes. Their arguments are the same.
+BACKENDS: Final = (
+    BACKEND,
+    "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend",
+    "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
+)
 ENDS_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """`worker`: the Spark worker that started it. `id`, `application`: Spark's. `driver`: its port. `process`: its JVM."""
+    """`worker`: the Spark worker, or YARN's node manager, that started it. `id`, `application`: Spark's.
+
+    `driver`: its port. `process`: its JVM.
+    """
 
     worker: str
     id: str
@@ -32,12 +41,13 @@ class Executor:
         """The executor whose JVM this process is; None if it is another program, or has ended."""
         try:
             arguments = process.cmdline()
-            if BACKEND not in arguments or process.status() == psutil.STATUS_ZOMBIE:
+            backend = next((each for each in BACKENDS if each in arguments), None)
+            if backend is None or process.status() == psutil.STATUS_ZOMBIE:
                 return None
         except psutil.NoSuchProcess:
             return None
         # Behind the class Spark has pairs of an option and its value.
-        own = arguments[arguments.index(BACKEND) + 1 :]
+        own = arguments[arguments.index(backend) + 1 :]
         options = dict(zip(own[::2], own[1::2], strict=False))
         driver = int(options["--driver-url"].rpartition(":")[2])
         return cls(worker, options["--executor-id"], options["--app-id"], driver, process)

@@ -17,11 +17,10 @@ import httpx
 import psutil
 
 from deploy.local import LocalCluster, free_port
-from deploy.local.spark_cluster import SparkCluster
 from deploy.local.spark_executor import Executor
 from deploy.local.watchdog import watchdog
 from tests.e2e.ends import end_offsets, wait_ends
-from tests.e2e.spark_clusters import MODEST, chosen, shared_cluster
+from tests.e2e.spark_clusters import MODEST, ExecutorsOfCluster, chosen, shared_cluster
 from tests.paths import ROOT
 from tests.waiting import WaitTimedOut, wait_for_state
 
@@ -39,7 +38,7 @@ class Product:
     """One worker on `cluster`, with Spark. Properties win over what is needed to start at all; `group` names its topics.
 
     `command` starts it in the place of bin/connect-distributed.sh; it gets the path of the properties and `arguments`.
-    `spark`: the Spark cluster that its tasks run on; without one TESTS_SPARK_MASTER says (tests/e2e/spark_clusters.py).
+    `spark`: the cluster that its tasks run on; without one TESTS_SPARK_MASTER says (tests/e2e/spark_clusters.py).
     A context manager; after `stop` or `kill` it can be started again, with its port and group.
     """
 
@@ -52,11 +51,11 @@ class Product:
         environment: Mapping[str, str] | None = None,
         command: Sequence[Path | str] = (ROOT / "bin" / "connect-distributed.sh",),
         arguments: Sequence[str] = (),
-        spark: SparkCluster | None = None,
+        spark: ExecutorsOfCluster | None = None,
     ) -> None:
         self.cluster = cluster
         shared = spark is None and chosen()
-        self.spark = shared_cluster() if shared else spark
+        self.spark: ExecutorsOfCluster | None = shared_cluster() if shared else spark
         self.group = group
         self.port = free_port()
         self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=90)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import atexit
 import os
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from deploy.local.spark_cluster import SparkCluster
+from deploy.local.spark_executor import Executor
 
 VARIABLE: Final = "TESTS_SPARK_MASTER"
 WORKERS: Final = 2
@@ -19,6 +20,18 @@ SLOTS: Final = 512
 OF_AN_EXECUTOR: Final = 16
 # Of a worker on it: two executors, which leaves room for others.
 MODEST: Final = {"spark.executor.cores": str(OF_AN_EXECUTOR), "spark.cores.max": str(WORKERS * OF_AN_EXECUTOR)}
+
+
+class ExecutorsOfCluster(Protocol):
+    """What a worker of tests needs of a cluster, whatever kind it is."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What the worker has in its properties."""
+
+    @property
+    def executors(self) -> list[Executor]:
+        """All living executors."""
 
 
 def chosen() -> bool:
