@@ -28,6 +28,7 @@ from mirror_connect.app.herder.interfaces import (
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.herder.worker_client import WorkersLink
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
@@ -187,6 +188,8 @@ class FakeSupervisor:
         self.retired = False
         self.others: tuple[OtherWorker, ...] = ()
         self.elsewhere: dict[str, str] = {}
+        self.readiness = Readiness.READY
+        self.on_executors: list[TaskPlace] = []
         self.events: TaskEvents | None = None
         self._holding = False
 
@@ -204,9 +207,8 @@ class FakeSupervisor:
     def confirmed(self) -> Mapping[str, int]:
         return {}
 
-    @property
-    def readiness(self) -> Readiness:
-        return Readiness.READY
+    def places(self) -> Sequence[TaskPlace]:
+        return self.on_executors
 
     def holds_elsewhere(self, connector: str) -> str:
         return self.elsewhere.get(connector, "")

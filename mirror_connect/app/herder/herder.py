@@ -49,6 +49,7 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import CONNECT_VERSION, StatusStore
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.app.version import COMMIT
 from mirror_connect.connectors.secrets import secrets_of
 from mirror_connect.connectors.task_protocol import TaskId
@@ -56,6 +57,8 @@ from mirror_connect.connectors.task_protocol import TaskId
 log = logging.getLogger(__name__)
 
 HEALTH_WAIT_S: Final = 10.0
+READY: Final = "Worker has completed startup and is ready to handle requests."
+NO_SPARK: Final = "Its Spark is not ready yet, so no task can begin on it."
 
 
 class Herder:
@@ -199,6 +202,7 @@ class Herder:
             cluster_id=lambda: self._cluster_id,
             membership=membership,
             client=worker_client,
+            spark=supervisor,
         )
         self._link_watch = LinkWatch(self.links)
         self.workers: Final = Workers(
@@ -208,7 +212,9 @@ class Herder:
             configs=configs,
             elsewhere=self.links.others,
             now_ms=metrics.now_ms,
+            spark=supervisor,
         )
+        self._spark = supervisor
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
         self.worker_requests: Final = (
@@ -282,7 +288,8 @@ class Herder:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:
                 if (silence := self._membership.silence) is not None:
                     return Health("unhealthy", f"{silence}.")
-                return Health("healthy", "Worker has completed startup and is ready to handle requests.")
+                ready = self._spark.readiness is Readiness.READY
+                return Health("healthy", READY if ready else f"{READY} {NO_SPARK}")
         except TimeoutError:
             return Health(
                 "unhealthy", "Worker was unable to handle this request and may be unable to handle other requests."

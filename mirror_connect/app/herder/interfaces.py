@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
@@ -263,6 +264,9 @@ class Supervisor(Protocol):
     @property
     def readiness(self) -> Readiness:
         """See Claims.readiness."""
+
+    def places(self) -> Sequence[TaskPlace]:
+        """On which executors of a Spark cluster tasks run; none with a local master."""
 
     def holds_elsewhere(self, connector: str) -> str:
         """Which other workers may still write anything of a connector that no task is to run any more; empty: none."""

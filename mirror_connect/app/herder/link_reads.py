@@ -16,7 +16,7 @@ from mirror_connect.app.errors import LinkNotFound, NotFound
 from mirror_connect.app.herder.assigned import AT_ONCE, Assigned, AssignedByConnector
 from mirror_connect.app.herder.connector_reads import ConnectorReads
 from mirror_connect.app.herder.figures_elsewhere import FiguresElsewhere
-from mirror_connect.app.herder.interfaces import Membership, WorkerClient
+from mirror_connect.app.herder.interfaces import Membership, Supervisor, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import State
 from mirror_connect.app.herder.link_parts import NO_ROWS
@@ -69,7 +69,7 @@ _OF_TOPICS: Final = frozenset(
 class LinkReads:
     """See the module. `worker_id` is host:port of the advertised REST listener; `cluster_id` that of its topics' cluster.
 
-    `client` reaches the other workers; None if there are none.
+    `client` reaches the other workers; None if there are none. `spark`: where its tasks run.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class LinkReads:
         cluster_id: Callable[[], str | None],
         membership: Membership,
         client: WorkerClient | None = None,
+        spark: Supervisor | None = None,
     ) -> None:
         self._configs = configs
         self._connectors = connectors
@@ -91,6 +92,7 @@ class LinkReads:
         self._cluster_id = cluster_id
         self._membership = membership
         self._assigned = AssignedByConnector()
+        self._spark = spark
         self.metrics: Final = metrics
         self.others: Final = FiguresElsewhere(client, lambda: membership.assignment.workers, worker_id, metrics.now)
 
@@ -155,7 +157,15 @@ class LinkReads:
         await self._leadership.until_ready()
         members = [each for link in self.present() for each in link.members]
         lease = self._membership.runs_for()
-        return own_lines(self._worker_id, lease if math.isfinite(lease) else None, self.metrics, members, rows_of)
+        return own_lines(
+            self._worker_id,
+            lease if math.isfinite(lease) else None,
+            self.metrics,
+            members,
+            rows_of,
+            spark=None if self._spark is None else self._spark.readiness.name,
+            places=() if self._spark is None else self._spark.places(),
+        )
 
     async def history(self, link: str, minutes: float) -> list[HistoryPoint]:
         """The last minutes of a link, the newest point last."""

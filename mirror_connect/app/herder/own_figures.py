@@ -13,20 +13,40 @@ from mirror_connect.app.metrics.connector_figures import (
     GroupFigures,
     PartitionFigures,
     TaskFigures,
+    TaskPlace,
 )
 from mirror_connect.app.metrics.connector_metrics import ConnectorMetrics
 from mirror_connect.app.metrics.figures import Lag
-from mirror_connect.app.metrics.figures_lines import END_LINE, figures_line, head_line, in_pieces, rows_lines
+from mirror_connect.app.metrics.figures_lines import (
+    END_LINE,
+    figures_line,
+    head_line,
+    in_pieces,
+    places_lines,
+    rows_lines,
+)
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.partitions import TopicPartition
 
 
 async def own_lines(
-    worker_id: str, lease: float | None, metrics: WorkerMetrics, members: Collection[Member], rows_of: Collection[str]
+    worker_id: str,
+    lease: float | None,
+    metrics: WorkerMetrics,
+    members: Collection[Member],
+    rows_of: Collection[str],
+    *,
+    spark: str | None = None,
+    places: Collection[TaskPlace] = (),
 ) -> AsyncIterator[bytes]:
-    """Line by line, with turns for other work between. `members`: those that run here, at least a part of them."""
-    yield head_line(worker_id, metrics.process, API_VERSION, lease)
+    """Line by line, with turns for other work between. `members`: those that run here, at least a part of them.
+
+    `spark`, `places`: see WorkerFigures.
+    """
+    yield head_line(worker_id, metrics.process, API_VERSION, lease, spark)
+    for line in places_lines(places):
+        yield line
     for member in members:
         if member.metrics is None:
             continue

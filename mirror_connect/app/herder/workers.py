@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from mirror_connect.app.herder.figures_elsewhere import FiguresElsewhere
-from mirror_connect.app.herder.interfaces import GroupMember, Membership
+from mirror_connect.app.herder.interfaces import GroupMember, Membership, Supervisor
 from mirror_connect.app.herder.leadership import Leadership
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.clock import boot_clock
@@ -17,8 +18,8 @@ from mirror_connect.connectors.task_protocol import TaskId
 
 @dataclass(frozen=True, slots=True)
 class WorkerInGroup:
-    """A member. `lease_ms`: for how long it surely keeps what it runs; `version`: of mirror-connect; `told_ms`: when it told
-    both. None if that is unknown.
+    """A member. `lease_ms`: for how long it surely keeps what it runs; `version`: of mirror-connect; `spark`: the name of
+    its Readiness; `told_ms`: when it told these. None if that is unknown. `places`: executor and host of tasks on a cluster.
     """
 
     worker_id: str
@@ -29,6 +30,8 @@ class WorkerInGroup:
     version: str | None
     lease_ms: int | None
     told_ms: int | None
+    spark: str | None = None
+    places: Mapping[TaskId, TaskPlace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,9 @@ class WorkersView:
 
 
 class Workers:
-    """See the module. `now_ms`: milliseconds since 1970; `boot`: the clock of the membership."""
+    """See the module. `now_ms`: milliseconds since 1970; `boot`: the clock of the membership; `spark`: where its
+    tasks run.
+    """
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class Workers:
         configs: ConfigStore,
         elsewhere: FiguresElsewhere,
         now_ms: Callable[[], int],
+        spark: Supervisor,
         boot: Callable[[], float] = boot_clock,
     ) -> None:
         self._worker_id = worker_id
@@ -77,6 +83,7 @@ class Workers:
         self._elsewhere = elsewhere
         self._now_ms = now_ms
         self._boot = boot
+        self._spark = spark
 
     async def all(self) -> WorkersView:
         """All of them, as this worker knows the group. NotReady."""
@@ -113,12 +120,15 @@ class Workers:
             lease = int(runs_for * 1000) if math.isfinite(runs_for) else None
             version: str | None = API_VERSION
             told: int | None = self._now_ms()
+            spark: str | None = self._spark.readiness.name
+            places: Iterable[TaskPlace] = self._spark.places()
         else:
-            version, lease, told = None, None, None
+            version, lease, told, spark, places = None, None, None, None, ()
             if (found := self._elsewhere.worker(member.worker_id)) is not None:
                 figures, age = found
                 lease = None if figures.lease is None else max(0, int((figures.lease - age) * 1000))
                 version, told = figures.version, self._now_ms() - int(age * 1000)
+                spark, places = figures.spark, figures.places
         return WorkerInGroup(
             worker_id=member.worker_id,
             url=member.url if member.url.startswith("http") else "",
@@ -128,6 +138,8 @@ class Workers:
             version=version,
             lease_ms=lease,
             told_ms=told,
+            spark=spark,
+            places={TaskId(each.connector, each.task): each for each in places},
         )
 
 

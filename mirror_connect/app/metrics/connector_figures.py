@@ -76,17 +76,28 @@ class ConnectorRows:
     groups: Mapping[str, GroupFigures] = field(default_factory=dict)
 
 
+class TaskPlace(NamedTuple):
+    """Where a task runs on a Spark cluster: Spark's id of the executor, and the host by which Spark knows it."""
+
+    connector: str
+    task: int
+    executor: str
+    host: str
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerFigures:
     """All that a worker tells. `process` names its process: counts begin at 0 with each.
 
     `version` is that of mirror-connect, and `lease` says for how many seconds the worker surely keeps what it runs. `rows`:
-    of the connectors that were asked for.
+    of the connectors that were asked for. `spark`: the name of its Readiness; `places`: of tasks on a cluster.
     """
 
     worker_id: str
     process: str
     version: str | None = None
     lease: float | None = None
+    spark: str | None = None
+    places: tuple[TaskPlace, ...] = ()
     connectors: Mapping[str, ConnectorFigures] = field(default_factory=dict)
     rows: Mapping[str, ConnectorRows] = field(default_factory=dict)

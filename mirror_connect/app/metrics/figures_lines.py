@@ -17,6 +17,7 @@ from mirror_connect.app.metrics.connector_figures import (
     GroupFigures,
     PartitionFigures,
     TaskFigures,
+    TaskPlace,
     WorkerFigures,
 )
 from mirror_connect.app.metrics.figures import Lag, Rate
@@ -39,10 +40,18 @@ class BadFigures(ValueError):
 # --- written ----------------------------------------------------------------------------------------------------------
 
 
-def head_line(worker_id: str, process: str, version: str | None = None, lease: float | None = None) -> bytes:
+def head_line(
+    worker_id: str, process: str, version: str | None = None, lease: float | None = None, spark: str | None = None
+) -> bytes:
     """The first one; see WorkerFigures."""
-    told = {"worker_id": worker_id, "process": process, "worker_version": version, "lease": lease}
+    told = {"worker_id": worker_id, "process": process, "worker_version": version, "lease": lease, "spark": spark}
     return _line({"version": _VERSION, **told})
+
+
+def places_lines(places: Iterable[TaskPlace]) -> Iterator[bytes]:
+    """Where tasks run."""
+    for some in in_pieces(places):
+        yield _line({"places": some})
 
 
 def figures_line(name: str, figures: ConnectorFigures) -> bytes:
@@ -100,6 +109,7 @@ class FiguresReader:
         self._partitions: dict[str, dict[tuple[str, int], PartitionFigures]] = {}
         self._latencies: dict[str, dict[str, tuple[tuple[int, ...], int]]] = {}
         self._groups: dict[str, dict[str, GroupFigures]] = {}
+        self._places: list[TaskPlace] = []
         self._ended = False
 
     def take(self, line: bytes) -> None:
@@ -112,9 +122,12 @@ class FiguresReader:
                     "process": str(body["process"]),
                     "version": body.get("worker_version"),
                     "lease": body.get("lease"),
+                    "spark": body.get("spark"),
                 }
             elif body.get("end") is True:
                 self._ended = True
+            elif "places" in body:
+                self._places += (TaskPlace._make(each[: len(TaskPlace._fields)]) for each in body["places"])
             elif isinstance(body.get("connector"), str):
                 self._take_connector(body["connector"], body)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -131,7 +144,7 @@ class FiguresReader:
             )
             for name in names
         }
-        return WorkerFigures(**self._head, connectors=self._connectors, rows=rows)
+        return WorkerFigures(**self._head, places=tuple(self._places), connectors=self._connectors, rows=rows)
 
     def _take_connector(self, name: str, body: Mapping[str, Any]) -> None:
         if "figures" in body:

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Response
 from pydantic import Field
 
 from mirror_connect.app.herder.workers import WorkersView
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.rest.answers import answer, errors
 from mirror_connect.app.rest.bodies import Body
 from mirror_connect.connectors.task_protocol import TaskId
@@ -21,6 +22,13 @@ class GroupTaskBody(Body):
     task: int = Field(examples=[0])
 
 
+class PlacedTaskBody(GroupTaskBody):
+    """The same, with its place on a Spark cluster. A null is unknown, and without a cluster there is none."""
+
+    executor: str | None = Field(description="Spark's id of the executor on which it runs", examples=["3"])
+    host: str | None = Field(description="The executor's host, as Spark knows it")
+
+
 class GroupWorkerBody(Body):
     """A worker of the group. A null is unknown."""
 
@@ -28,12 +36,16 @@ class GroupWorkerBody(Body):
     url: str = Field(description="Empty where other workers can't reach it")
     leads: bool = Field(description="Whether it decides what runs where, and writes the connectors' configs")
     connectors: list[str] = Field(description="What it runs, or has not surely ended yet")
-    tasks: list[GroupTaskBody]
+    tasks: list[PlacedTaskBody]
+    spark: str | None = Field(
+        description="READY: its Spark takes tasks. STARTING: not yet. FAILING: it is away for a minute or longer",
+        examples=["READY"],
+    )
     version: str | None = Field(description="Of mirror-connect")
     lease_ms: int | None = Field(
         description="For how long it surely keeps what it runs without another heartbeat; null in standalone mode, too"
     )
-    told_ms: int | None = Field(description="When it told version and lease. In ms since 1970")
+    told_ms: int | None = Field(description="When it told version, lease, spark and places. In ms since 1970")
 
 
 class LostWorkerBody(Body):
@@ -85,7 +97,8 @@ def _body(view: WorkersView) -> WorkersBody:
                 url=each.url,
                 leads=each.leads,
                 connectors=list(each.connectors),
-                tasks=_tasks(each.tasks),
+                tasks=[_placed(task, each.places.get(task)) for task in each.tasks],
+                spark=each.spark,
                 version=each.version,
                 lease_ms=each.lease_ms,
                 told_ms=each.told_ms,
@@ -103,6 +116,11 @@ def _body(view: WorkersView) -> WorkersBody:
         ],
         delay_ms=view.delay_ms,
     )
+
+
+def _placed(task: TaskId, place: TaskPlace | None) -> PlacedTaskBody:
+    executor, host = (None, None) if place is None else (place.executor, place.host or None)
+    return PlacedTaskBody(connector=task.connector, task=task.task, executor=executor, host=host)
 
 
 def _tasks(tasks: Iterable[TaskId]) -> list[GroupTaskBody]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
@@ -129,6 +130,14 @@ class Supervisor:
     def readiness(self) -> Readiness:
         """Whether Spark can take tasks, for the group."""
         return self._readiness.now
+
+    def places(self) -> list[TaskPlace]:
+        """On which executors of a Spark cluster tasks run, as they have reported; none with a local master."""
+        return [
+            TaskPlace(run.task.connector, run.task.task, run.report.executor, run.report.host)
+            for run in self._runs
+            if run.is_elsewhere and run.report is not None
+        ]
 
     def group_changed(self, others: Iterable[OtherWorker], believed: Mapping[str, int], offset: int) -> None:
         """The group has another assignment: see HandOver.group_changed. Call it before any other call about it."""

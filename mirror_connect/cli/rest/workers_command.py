@@ -34,6 +34,8 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             Column("connectors", lambda row: count(len(row.get("connectors") or ())), right=True),
             Column("tasks", lambda row: count(len(row.get("tasks") or ())), right=True),
             Column("runs", _runs),
+            Column("spark", lambda row: str(row.get("spark") or UNKNOWN).lower(), spare=True),
+            Column("executors", _executors, wide=True),
             Column("lease", _lease, right=True, spare=True),
             Column("version", lambda row: str(row.get("version") or UNKNOWN), spare=True),
             Column("url", lambda row: str(row.get("url") or NOTHING), wide=True),
@@ -59,6 +61,19 @@ def _runs(row: Row) -> str:
         numbers.setdefault(str(task.get("connector")), []).append(int(task.get("task", -1)))
     shown = [f"{plain(name)}{_ranges(sorted(found))}" for name, found in sorted(numbers.items())]
     return ", ".join(shown) or NOTHING
+
+
+def _executors(row: Row) -> str:
+    """`3 on host2: mirror-source/0-1`: where the tasks run on a Spark cluster."""
+    there: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for task in row.get("tasks") or ():
+        if task.get("executor") is not None:
+            there.setdefault((str(task["executor"]), str(task.get("host") or UNKNOWN)), []).append(task)
+    shown = [
+        f"{plain(executor)} on {plain(host)}: {_runs({'tasks': tasks})}"
+        for (executor, host), tasks in sorted(there.items())
+    ]
+    return "; ".join(shown) or NOTHING
 
 
 def _ranges(numbers: list[int]) -> str:

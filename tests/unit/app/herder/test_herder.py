@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.supervisor.readiness import Readiness
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
 from tests.fakes.running_connector import (
     SILENCE,
@@ -113,3 +116,13 @@ async def test_a_standby_that_is_stopped_says_nothing_of_what_runs_elsewhere() -
     async with worker.running():
         await asyncio.sleep(0.01)
     assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["RUNNING"])
+
+
+@pytest.mark.parametrize("readiness", Readiness)
+async def test_health_says_whether_tasks_can_begin(worker: FakeWorker, readiness: Readiness) -> None:
+    await eventually(lambda: worker.herder.leadership.complete)
+    worker.supervisor.readiness = readiness
+    health = await worker.herder.health()
+    assert health.status == "healthy"
+    assert health.message.startswith("Worker has completed startup and is ready to handle requests.")
+    assert health.message.endswith("no task can begin on it.") == (readiness is not Readiness.READY)

@@ -10,6 +10,7 @@ from mirror_connect.app.metrics.connector_figures import (
     GroupFigures,
     PartitionFigures,
     TaskFigures,
+    TaskPlace,
 )
 from mirror_connect.app.metrics.figures import Lag, Rate
 from mirror_connect.app.metrics.figures_lines import (
@@ -19,12 +20,14 @@ from mirror_connect.app.metrics.figures_lines import (
     FiguresReader,
     figures_line,
     head_line,
+    places_lines,
     rows_lines,
 )
 from mirror_connect.app.metrics.shown_problem import ShownProblem
 from mirror_connect.connectors.problems import ProblemCode
 
-HEAD = head_line("w:8083", "p", "1.0", 7.5)
+HEAD = head_line("w:8083", "p", "1.0", 7.5, "STARTING")
+PLACES = tuple(TaskPlace("c", number, "3", "host3") for number in range(LINE_ROWS + 1))
 FIGURES = ConnectorFigures(
     tasks={0: TaskFigures(0.25, Lag(3, 1.5, 2, 1)), 4: TaskFigures(1.0, Lag(None, None, unknown=7))},
     records=10,
@@ -52,8 +55,9 @@ def test_what_is_written_is_read_again() -> None:
     rows = ConnectorRows(partitions, {"t": ((1, 0), 9)}, {"g": GROUP})
     lines = list(rows_lines("c", rows))
     assert len(lines) == 5
-    found = read(HEAD, figures_line("c", FIGURES), *lines, END_LINE).result()
+    found = read(HEAD, *places_lines(PLACES), figures_line("c", FIGURES), *lines, END_LINE).result()
     assert (found.worker_id, found.process, found.version, found.lease) == ("w:8083", "p", "1.0", 7.5)
+    assert (found.spark, found.places) == ("STARTING", PLACES)
     assert found.connectors == {"c": FIGURES}
     assert found.rows == {"c": rows}
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.herder.interfaces import OUTSIDE, LostMember
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.rest.workers import WorkersBody
+from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.task_protocol import TaskId
@@ -40,6 +42,20 @@ async def test_any_worker_tells_of_all(asked: int) -> None:
     assert [[task["task"] for task in each["tasks"]] for each in (first, second)] == [[0, 2], [1]]
     assert (first["lease_ms"], second["lease_ms"]) == (8_000, 5_000)
     assert (body["lost"], body["delay_ms"]) == ([], None)
+
+
+async def test_each_worker_tells_whether_its_spark_is_ready_and_where_its_tasks_run() -> None:
+    async with SharingGroup(2).running([["orders-0"], ["orders-1"], ["orders-2"]]) as group:
+        group.workers[0].supervisor.readiness = Readiness.STARTING
+        group.workers[0].supervisor.on_executors = [TaskPlace(CONNECTOR, 2, "7", "host7")]
+        group.workers[1].supervisor.readiness = Readiness.FAILING
+        group.workers[1].supervisor.on_executors = [TaskPlace(CONNECTOR, 1, "3", "host3")]
+        first, second = (await told(group.workers[0]))["workers"]
+    assert (first["spark"], second["spark"]) == ("STARTING", "FAILING")
+    assert [[(task["executor"], task["host"]) for task in each["tasks"]] for each in (first, second)] == [
+        [(None, None), ("7", "host7")],
+        [("3", "host3")],
+    ]
 
 
 async def test_a_lease_that_was_told_gets_shorter_and_ends() -> None:
@@ -83,4 +99,8 @@ async def test_a_leader_that_shares_nothing_runs_everything() -> None:
         await worker.herder.configs.create("c", source_config(), None)
         await worker.state("c", "RUNNING", ["RUNNING"])
         (only,) = (await told(worker))["workers"]
-    assert (only["leads"], only["connectors"], only["tasks"]) == (True, ["c"], [{"connector": "c", "task": 0}])
+    assert (only["leads"], only["connectors"], only["tasks"]) == (
+        True,
+        ["c"],
+        [{"connector": "c", "task": 0, "executor": None, "host": None}],
+    )

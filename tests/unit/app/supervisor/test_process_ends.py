@@ -346,3 +346,10 @@ async def test_light_tasks_get_another_process_together(cluster: World) -> None:
     later(cluster, 1)
     again = next(each for each in (await cluster.spark.plan(-1, 0))["runs"] if each["shared"])["run_id"]
     assert again == after
+
+
+async def test_the_supervisor_tells_on_which_executors_tasks_run(cluster: World) -> None:
+    cluster.supervisor.want({A: wanted(), B: wanted()})
+    process = await cluster.running(A, executor="2")
+    await process.say("RUNNING")
+    assert cluster.supervisor.places() == [(A.connector, A.task, "2", "host2")]

@@ -16,6 +16,7 @@ def worker(name: str, tasks: list[tuple[str, int]], **more: Any) -> dict[str, An
         "leads": False,
         "connectors": [],
         "tasks": [{"connector": connector, "task": task} for connector, task in tasks],
+        "spark": "READY",
         "version": "0.1.0",
         "lease_ms": 7_300,
         "told_ms": NOW_MS,
@@ -38,11 +39,20 @@ def group(*workers: dict[str, Any], **more: Any) -> dict[str, Any]:
 def test_each_worker_with_what_it_runs(linked: LinksWorker, mirror: Mirror) -> None:
     linked.workers = group(
         worker("a:8083", [("src", 3), ("src", 0), ("src", 1), ("src", 2), ("src", 7)], leads=True, connectors=["hb"]),
-        worker("b:8083", [], version=None, lease_ms=None, told_ms=None),
+        worker("b:8083", [], spark=None, version=None, lease_ms=None, told_ms=None),
     )
     done = mirror("workers", "--worker", linked.url)
     assert (done.code, done.err) == (0, "")
-    assert done.texts == ["a:8083 leads 1 5 hb, src/0-3/7 7.3 s 0.1.0", "b:8083 0 0 - unknown unknown"]
+    assert done.texts == ["a:8083 leads 1 5 hb, src/0-3/7 ready 7.3 s 0.1.0", "b:8083 0 0 - unknown unknown unknown"]
+
+
+def test_where_tasks_run_on_a_spark_cluster_is_in_the_wide_table(linked: LinksWorker, mirror: Mirror) -> None:
+    there = worker("a:8083", [("src", 0), ("src", 1), ("hb", 0), ("src", 2)])
+    for task, executor in zip(there["tasks"], ("3", "3", "3", "4"), strict=True):
+        task.update(executor=executor, host=f"host{executor}")
+    linked.workers = group(there)
+    done = mirror("workers", "-o", "wide", "--worker", linked.url)
+    assert "3 on host3: hb/0, src/0-1; 4 on host4: src/2" in done.texts[0]
 
 
 def test_a_lost_worker_and_the_delay_are_told(linked: LinksWorker, mirror: Mirror) -> None:
@@ -80,4 +90,4 @@ def test_a_worker_alone_runs_everything(served: Served, mirror: Mirror) -> None:
     served.put("src", tasks__max="2")
     served.run(served.worker.state("src", "RUNNING", ["RUNNING", "RUNNING"]))
     done = mirror("workers", "--worker", served.url)
-    assert (done.code, done.texts[0].startswith("worker-1:8083 leads 1 2 src/0-1 8.0 s")) == (0, True), done.out
+    assert (done.code, done.texts[0].startswith("worker-1:8083 leads 1 2 src/0-1 ready 8.0 s")) == (0, True), done.out

@@ -69,6 +69,7 @@ function workers(told, app) {
       { head: "Connectors", number: true, cell: (row) => f.count(row.connectors.length) },
       { head: "Tasks", number: true, cell: (row) => f.count(row.tasks.length) },
       { head: "Runs", cell: (row) => runs(row) },
+      { head: "Spark", cell: (row) => f.or(row.spark, (word) => word.toLowerCase()) },
       { head: "Lease", number: true, cell: (row) => f.or(row.lease_ms, f.millis, row.version ? "for ever" : "unknown") },
       { head: "Version", cell: (row) => f.or(row.version, String) },
       { head: "Told", cell: (row) => f.or(row.told_ms, (ms) => `${f.ago(ms, app.now())} ago`) },
