@@ -17,25 +17,20 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 TOPIC: Final = "a" * 36 + "-"
 ENDLESS: Final = "(a+)+"
-GOOD: Final = "beside-endless"
-NEIGHBOUR: Final = "endless-neighbour"
 
 
 @pytest.fixture(scope="module")
-def worker(product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator[Product]:
-    """The shared worker, with a good connector, and one whose expression takes for ever."""
-    for topic in (TOPIC, NEIGHBOUR):
+def worker(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator[Product]:
+    """A worker with a good connector, and one whose expression takes for ever."""
+    for topic in (TOPIC, "endless-neighbour"):
         source_cluster.create_topic(topic)
-    put_both(product, source_cluster, target_cluster)
-    yield product
-    for name in (GOOD, "endless"):
-        product.delete(name)
-
-
-def put_both(product: Product, source: LocalCluster, target: LocalCluster) -> None:
-    product.put(GOOD, mirror_config(source, target, NEIGHBOUR, source_cluster_alias="E"))
-    product.wait_running(GOOD)
-    product.put("endless", endless(source, target, ENDLESS))
+    with Product(target_cluster, group="endless") as product:
+        product.put(
+            "good", mirror_config(source_cluster, target_cluster, "endless-neighbour", source_cluster_alias="E")
+        )
+        product.wait_running("good")
+        product.put("endless", endless(source_cluster, target_cluster, ENDLESS))
+        yield product
 
 
 def endless(source: LocalCluster, target: LocalCluster, topics: str, tasks_max: str = "1") -> dict[str, str]:
@@ -55,30 +50,28 @@ def test_rest_answers_and_others_copy_while_it_is_matched(
 ) -> None:
     slowest = 0.0
     worker.put("endless", endless(source_cluster, target_cluster, ENDLESS, "2"))
-    with Writer(source_cluster, NEIGHBOUR, 1, 200) as writer:
+    with Writer(source_cluster, "endless-neighbour", 1, 200) as writer:
         until = time.monotonic() + 5
         while time.monotonic() < until:
             begun = time.monotonic()
-            assert worker.rest.get(f"/connectors/{GOOD}/status").json()["connector"]["state"] == "RUNNING"
+            assert worker.rest.get("/connectors/good/status").json()["connector"]["state"] == "RUNNING"
             slowest = max(slowest, time.monotonic() - begun)
-    wait_ends(target_cluster, f"E.{NEIGHBOUR}", writer.counts)
+    wait_ends(target_cluster, "E.endless-neighbour", writer.counts)
     worker.wait_states("endless", ["FAILED"])
     # A loop that waits for a match would have been silent for ever.
     assert slowest < 20
 
 
-# It starts Spark twice.
+# It starts Spark once more.
 @pytest.mark.long
 def test_sigterm_ends_the_worker_in_the_middle_of_a_match_and_a_start_brings_it_back(
     worker: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
-    del worker  # what it has made has to be there
-    with Product(target_cluster, group="endless") as own:
-        put_both(own, source_cluster, target_cluster)
-        assert own.stop() == 0
-        own.start()
-        own.wait_running(GOOD)
-        own.wait_states("endless", ["FAILED"])
+    worker.put("endless", endless(source_cluster, target_cluster, ENDLESS, "3"))
+    assert worker.stop() == 0
+    worker.start()
+    worker.wait_running("good")
+    worker.wait_states("endless", ["FAILED"])
 
 
 def test_a_mended_expression_heals_the_connector(
