@@ -175,10 +175,13 @@ def test_executors_killed_again_and_again_lose_and_repeat_nothing(
                 wait_executors(stage.product, 2)
                 victim = dice.choice(stage.wait_busy(1))
                 time.sleep(dice.uniform(0.5, 2.0))
+                theirs = at_work(victim, stage.target)
                 when = time.monotonic()
                 # Of one that is killed whole nobody says that it has ended: its lease is waited for.
                 whole = number % 2 == 1
                 victim.kill() if whole else victim.kill_jvm()
+                # Without their JVM they copy on for a moment.
+                wait_returned(theirs, stage.target)
                 stage.goes_on()
                 pauses[whole].append(max(progress.longest_pause(each, when) for each in stage.copies))
         wait_all(writer, stage.target, stage.copy)
