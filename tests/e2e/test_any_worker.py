@@ -1,4 +1,4 @@
-"""Two workers share connectors, and each of them answers any request, as a console that knows only one asks it.
+"""Three workers share connectors, and each of them answers any request, as a console that knows only one asks it.
 
 Requests between the workers go over https. A worker of another group on the same topics is refused.
 """
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.brokers
 
 SESSION_S: Final = 6.0
 # One for each worker.
-NAMES: Final = ("one", "two")
+NAMES: Final = ("one", "two", "three")
 HEARTBEAT: Final = "MirrorHeartbeatConnector"
 
 
@@ -190,7 +190,9 @@ def test_a_worker_of_another_group_on_the_same_topics_is_refused(workers: list[P
         other.launch()
         assert other.wait_ended() == 4, other.log_tail()
         line = other.log_text()
-        assert re.search(r"Worker \S+ of group\.id any-worker runs connector (one|two) of this worker's topics", line)
+        assert re.search(
+            r"Worker \S+ of group\.id any-worker runs connector (one|two|three) of this worker's topics", line
+        )
         # Nothing of it has run.
         assert other.log_text().count("RUNNING") == 0
     for name in NAMES:
