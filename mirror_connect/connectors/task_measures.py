@@ -170,6 +170,7 @@ class TaskMeasures:
     `latency_counts`: end-to-end latency of all acknowledged records: records in each of BUCKETS buckets, cumulative;
     empty if the task copies no records. `latency_total_ms`: their sum.
     `batches`: (batches, bytes) by what was done, cumulative, see DONE_WITH_BATCHES.
+    `filtered`: records that transformations have dropped, cumulative. What is read again counts again.
     `compressed_bytes`: acknowledged bytes of batches that stayed compressed, cumulative. `sampled`: of a few of them, bytes
     compressed and uncompressed, cumulative. The bytes that keeping the compression saved are estimated from these two.
     `requests`: a row for each side and kind. `connections`: how many are open, to the source and to the target.
@@ -188,6 +189,7 @@ class TaskMeasures:
     latency_counts: tuple[int, ...] = ()
     latency_total_ms: int = 0
     batches: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    filtered: int = 0
     compressed_bytes: int = 0
     sampled: tuple[int, int] = (0, 0)
     requests: tuple[RequestMeasures, ...] = ()

@@ -93,6 +93,7 @@ def measures(rows: Sequence[PartitionMeasures], at_ms: int = NOW_MS) -> TaskMeas
         latency_counts=tuple(counts),
         latency_total_ms=12 * sum(counts),
         batches={action: (10 + place, 1_000 * place) for place, action in enumerate(DONE_WITH_BATCHES)},
+        filtered=30,
         compressed_bytes=50_000,
         sampled=(1_000, 3_000),
         requests=REQUESTS,

@@ -98,6 +98,7 @@ def _without_connectors(runner: FlowRunner, trace: str | None) -> LinkView:
         lag=Lag(None, None),
         rate=None,
         latency=None,
+        filtered=None,
         groups=0,
         since_ms=runner.metrics.history(flow.name).since_ms(state, runner.metrics.now_ms()),
         problems=None,

@@ -131,6 +131,10 @@ _SOURCE_TASK: Final = "source-task-metrics"
 WRITTEN: Final = _counter(
     CONNECT, _SOURCE_TASK, _TASK, "source-record-write-total", "Records of a task that the target has acknowledged."
 )
+POLLED: Final = _counter(
+    CONNECT, _SOURCE_TASK, _TASK, "source-record-poll-total",
+    "Records of a task before transformations: those that the target has acknowledged, and those that were dropped.",
+)  # fmt: skip
 ACTIVE: Final = _gauge(
     CONNECT, _SOURCE_TASK, _TASK, "source-record-active-count",
     "Offsets that a task has fetched and the target has not acknowledged.",
@@ -176,6 +180,6 @@ ALL: Final = (
     *SOURCE_LEGACY, *SOURCE_NEW, *CHECKPOINT_LEGACY, *CHECKPOINT_NEW,
     CONNECTOR_COUNT, TASK_COUNT, TOTAL_TASKS, *TASKS_BY_STATE.values(), ASSIGNED_CONNECTORS, ASSIGNED_TASKS,
     REBALANCING, EPOCH, LEADER_NAME, CONNECTOR_STATUS, CONNECTOR_CLASS, CONNECTOR_TYPE, CONNECTOR_VERSION,
-    TASK_STATUS, COMMIT_AVG, COMMIT_MAX, WRITTEN, ACTIVE, RECORD_FAILURES, RECORDS_SKIPPED, RECORDS_LAG,
+    TASK_STATUS, COMMIT_AVG, COMMIT_MAX, POLLED, WRITTEN, ACTIVE, RECORD_FAILURES, RECORDS_SKIPPED, RECORDS_LAG,
     *CONSUMER, CONSUMER_CONNECTIONS, *PRODUCER, PRODUCER_CONNECTIONS, BUFFER_AVAILABLE,
 )  # fmt: skip

@@ -206,6 +206,7 @@ class KafkaSeries:
         yield samples(kafka.COMMIT_MAX, lambda _, __, task: None if task.told.commit is None else task.told.commit.most)
         for metric in (kafka.RECORD_FAILURES, kafka.RECORDS_SKIPPED):
             yield samples(metric, lambda _, __, task: task.skipped)
+        yield samples(kafka.POLLED, lambda _, __, task: sum(task.total.latency_counts) + task.total.filtered)
         yield samples(kafka.WRITTEN, lambda _, __, task: sum(task.total.latency_counts))
         yield samples(kafka.ACTIVE, lambda connector, number, _: waiting.get((connector.name, number), 0))
 

@@ -175,6 +175,9 @@ class OwnReading:
         yield _samples(own.BATCHES, [(labels, count) for labels, count, _ in actions])
         yield _samples(own.BATCH_BYTES, [(labels, size) for labels, _, size in actions])
         yield _samples(
+            own.FILTERED, [(of, sum(each.filtered for each in told)) for of, told, counts in totals if counts]
+        )
+        yield _samples(
             own.SAVED,
             [
                 (of, sum(each.saved_bytes for each in told))

@@ -120,6 +120,10 @@ BATCHES: Final = _series(
     "Batches by what was done with them: copied as they are, merged, reencoded, split, dropped, repeated.",
 )  # fmt: skip
 BATCH_BYTES: Final = _series("batch_bytes_total", _COUNTER, (*_OF, "action"), "bytes", "The bytes of these batches.")
+FILTERED: Final = _series(
+    "filtered_records_total", _COUNTER, _OF, "",
+    "Records that transformations have dropped. A task that starts again counts what it reads again.",
+)  # fmt: skip
 SAVED: Final = _series(
     "compression_saved_bytes", _GAUGE, _OF, "bytes",
     "About how many bytes less were sent because batches stayed compressed. Estimated from samples.",

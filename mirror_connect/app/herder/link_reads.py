@@ -301,6 +301,7 @@ class LinkReads:
             lag=await link.lag(now_ms),
             rate=link.rate(now),
             latency=link.latency(now),
+            filtered=link.filtered(),
             groups=len({group for each in link.members for group in each.assigned.groups}),
             since_ms=self.metrics.history(link.name).since_ms(link.state, now_ms),
             problems=problems,

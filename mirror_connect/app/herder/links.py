@@ -88,6 +88,11 @@ class Member:
         own = self.metrics.growth.rate(now) if self.metrics is not None and self.telling else None
         return Rate.of_all([own, *(each.figures.rate for each in self.elsewhere)])
 
+    def filtered(self) -> int:
+        """Records that transformations have dropped, at all workers that tell."""
+        own = 0 if self.metrics is None else self.metrics.filtered
+        return own + sum(each.figures.filtered for each in self.elsewhere)
+
     def latencies(self, now: float) -> list[tuple[Sequence[int], int]]:
         """Of the last minute, of each worker."""
         own = [] if self.metrics is None else [self.metrics.latencies.counted(now)]
@@ -157,6 +162,11 @@ class Link:
     def rate(self, now: float) -> Rate | None:
         """Of the last 15 seconds; None as well while a worker with a part of it is unknown."""
         return None if self.unknown_workers else Rate.of_all(each.rate(now) for each in self.copying)
+
+    def filtered(self) -> int | None:
+        """Records that transformations have dropped; None if nobody tells, or a worker with a part of it is unknown."""
+        told = [each.filtered() for each in self.copying if each.told]
+        return sum(told) if told and not self.unknown_workers else None
 
     def latency(self, now: float) -> Latency | None:
         """Of the last minute, as far as it is known."""

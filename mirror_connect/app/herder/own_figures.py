@@ -73,6 +73,7 @@ async def _sums(member: Member, of: ConnectorMetrics, metrics: WorkerMetrics) ->
         tasks={number: TaskFigures(now - of.tasks[number].heard, Lag.of_all(each)) for number, each in lags.items()},
         records=of.growth.records,
         bytes=of.growth.bytes,
+        filtered=of.filtered,
         rate=member.rate(now),
         latency_counts=of.latency_counts,
         recent_counts=tuple(counts) if any(counts) else (),

@@ -117,6 +117,11 @@ class ConnectorMetrics:
         return {number: task.attempt for number, task in self.tasks.items() if task.measures(now)}
 
     @property
+    def filtered(self) -> int:
+        """Records that transformations have dropped, since the process started."""
+        return sum(each.filtered for each in self.totals)
+
+    @property
     def totals(self) -> list[TaskMeasures]:
         """The cumulative counts of each task, and of those that are not there any more: their sums never go back."""
         return [self._former, *(task.total for task in self.tasks.values())]

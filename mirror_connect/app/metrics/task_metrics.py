@@ -104,6 +104,7 @@ def both(former: TaskMeasures, present: TaskMeasures) -> TaskMeasures:
         latency_counts=added(former.latency_counts, present.latency_counts),
         latency_total_ms=former.latency_total_ms + present.latency_total_ms,
         batches=batches,
+        filtered=former.filtered + present.filtered,
         compressed_bytes=former.compressed_bytes + present.compressed_bytes,
         sampled=(former.sampled[0] + present.sampled[0], former.sampled[1] + present.sampled[1]),
         requests=tuple(requests.values()),

@@ -96,6 +96,9 @@ class LinkBody(Body):
     lag: LagBody
     rate: RateBody | None
     latency_ms: LatencyBody | None
+    filtered: int | None = Field(
+        description="Records that transformations have dropped since the workers started; null if it is not known"
+    )
     groups: int
     since_ms: int = Field(description="Since when it has this state, as far as this process has seen")
     problems: list[LinkProblemBody] | None = Field(description="Null while no worker tells any")

@@ -56,6 +56,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             Column("topics", lambda row: count(row.get("topics")), right=True, spare=True),
             Column("partitions", lambda row: count(row.get("partitions")), right=True, wide=True),
             Column("groups", lambda row: count(row.get("groups")), right=True, spare=True),
+            Column("filtered", lambda row: count(row.get("filtered")), right=True, wide=True),
             Column("connectors", _connectors, wide=True),
             Column("told", lambda row: ago(row.get("last_report_ms"), now), wide=True),
         ],

@@ -8,7 +8,7 @@ in less than a tenth of one; what it leaves over is done here. `stamp` in record
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Final
 
@@ -50,20 +50,26 @@ class TooMuchToSplitError(Exception):
     """The batch can't be split within a bounded time. The text says why, in half a sentence."""
 
 
-def rewrite(view: BatchView, from_offset: int, steps: Steps = ()) -> Iterator[ProducerBatch]:
+def _nothing(_: int) -> None: ...
+
+
+def rewrite(
+    view: BatchView, from_offset: int, steps: Steps = (), on_filtered: Callable[[int], None] = _nothing
+) -> Iterator[ProducerBatch]:
     """The batch without records below `from_offset`, without gaps, with the timestamps that a consumer sees.
 
     It comes in pieces of REWRITTEN_RECORDS, nothing if no record is left. Each piece is checked and made when it is
     requested. With a delete horizon as base timestamp, the records' deltas are relative to it (KIP-534), so it needs no
     special case. CorruptBatchError for records that contradict the header.
 
-    `steps`: transformations to apply to the records.
+    `steps`: transformations to apply to the records. `on_filtered` gets how many of them they have dropped.
     """
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
     data, transformed_here = _data(view), False
     if steps and view.magic >= 2:
         after, kept = transform(data, view.count, steps, view.base_offset)
+        on_filtered(view.count - kept)
         if not kept:
             return
         data, transformed_here = after, after is not data
@@ -85,7 +91,7 @@ def rewrite(view: BatchView, from_offset: int, steps: Steps = ()) -> Iterator[Pr
     records, codec = _unpacked(view, data)
     begins = None if view.magic < 2 else max(view.base_offset, from_offset)
     piece: list[Record] = []
-    for record in _in_order(_transformed(records, view, steps), view, from_offset):
+    for record in _in_order(_transformed(records, view, steps, on_filtered), view, from_offset):
         if len(piece) == REWRITTEN_RECORDS:
             last = piece[-1][0]
             yield _pack(piece, codec, piece[0][0] if begins is None else begins, last)
@@ -95,12 +101,22 @@ def rewrite(view: BatchView, from_offset: int, steps: Steps = ()) -> Iterator[Pr
         yield _pack(piece, codec, piece[0][0] if begins is None else begins, view.last_offset)
 
 
-def _transformed(records: Iterable[Record], view: BatchView, steps: Steps) -> Iterable[Record]:
+def _transformed(
+    records: Iterable[Record], view: BatchView, steps: Steps, on_filtered: Callable[[int], None]
+) -> Iterable[Record]:
     """Those of a legacy message set after the steps; others are transformed before they are read."""
     if not steps or view.magic >= 2:
         return records
-    applied = ((offset, timestamp, transformed(rest, steps)) for offset, timestamp, rest in records)
-    return ((offset, timestamp, rest) for offset, timestamp, rest in applied if rest is not None)
+    return _of_legacy(records, steps, on_filtered)
+
+
+def _of_legacy(records: Iterable[Record], steps: Steps, on_filtered: Callable[[int], None]) -> Iterator[Record]:
+    for offset, timestamp, before in records:
+        rest = transformed(before, steps)
+        if rest is None:
+            on_filtered(1)
+        else:
+            yield offset, timestamp, rest
 
 
 def _with_the_brokers_time(view: BatchView, data: bytes, from_offset: int) -> ProducerBatch | None:

@@ -132,6 +132,7 @@ class CopyMeasures:
                 DROPPED: (totals.dropped, totals.dropped_bytes),
                 REPEATED: (counts.repeated, counts.repeated_bytes),
             },
+            filtered=totals.filtered,
             compressed_bytes=copied_bytes - totals.plain_bytes,
             sampled=(totals.sample.compressed, totals.sample.uncompressed),
             requests=self._requests.take(),

@@ -31,6 +31,7 @@ class CopyTotals:
     __slots__ = (
         "dropped",
         "dropped_bytes",
+        "filtered",
         "latency_counts",
         "latency_total_ms",
         "merged",
@@ -49,7 +50,7 @@ class CopyTotals:
         self.latency_counts = [0] * BUCKETS
         self.latency_total_ms = 0
         self.rewritten = self.rewritten_bytes = self.plain_bytes = self.merged = self.merged_bytes = 0
-        self.reencoded = self.reencoded_bytes = self.dropped = self.dropped_bytes = 0
+        self.reencoded = self.reencoded_bytes = self.dropped = self.dropped_bytes = self.filtered = 0
         self.sample = CompressionSample()
 
 
@@ -212,6 +213,11 @@ class FlowMeasures:
         """A batch of this size is re-encoded."""
         self.totals.reencoded += 1
         self.totals.reencoded_bytes += size
+
+    def filtered(self, records: int) -> None:
+        """Transformations have dropped so many records."""
+        self.touch()
+        self.totals.filtered += records
 
     def dropped(self, size: int) -> None:
         """A batch of this size is not copied."""

@@ -493,6 +493,8 @@ class PartitionFlow:
         last = pieces.last_offset if piece is None else piece.last_offset
         if last == pieces.last_offset:
             self._pieces = None
+            if pieces.filtered:
+                self.measures.filtered(pieces.filtered)
         self.next_offset = last + 1
         return piece
 

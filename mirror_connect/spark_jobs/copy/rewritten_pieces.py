@@ -79,7 +79,8 @@ class RewrittenPieces:
 
     `oldest_ms`: about the timestamp of its first record.
 
-    `steps`: transformations of its records. `apart`: a thread makes them, however small the batch is.
+    `steps`: transformations of its records; they have dropped `filtered` so far. `apart`: a thread makes them, however small
+    the batch is.
     `in_thread`: None makes each piece at once. `on_made` is called in the event loop when a thread has made a piece.
     """
 
@@ -95,7 +96,8 @@ class RewrittenPieces:
     ) -> None:
         self.last_offset = view.last_offset
         self.oldest_ms = first_timestamp(view.data)
-        self._pieces = rewrite(view, from_offset, steps)
+        self.filtered = 0
+        self._pieces = rewrite(view, from_offset, steps, self._filter)
         self._in_thread = in_thread if apart or view.size >= _LONG.get(view.codec, 0) else None
         self._on_made = on_made
         self._making: asyncio.Future[ProducerBatch | None] | None = None
@@ -123,6 +125,10 @@ class RewrittenPieces:
             self._making.remove_done_callback(self._made)
             if not self._making.cancel() and not self._making.cancelled():
                 self._making.exception()  # counts as seen
+
+    def _filter(self, records: int) -> None:
+        # In a thread, or in the event loop while no thread makes a piece.
+        self.filtered += records
 
     def _make(self) -> ProducerBatch | None:
         return next(self._pieces, None)

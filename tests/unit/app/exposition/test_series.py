@@ -198,7 +198,18 @@ COUNTERS = (
     "mirror_connect_replication_latency_seconds_sum",
     "mirror_connect_replication_latency_seconds_count",
     "mirror_connect_compression_saved_bytes",
+    "mirror_connect_filtered_records_total",
 )
+
+
+def test_records_that_were_dropped_are_counted_beside_those_that_were_copied() -> None:
+    told = linked(row("orders", 0))
+    assert samples(told.text(), "mirror_connect_filtered_records_total") == {f"{{{OF_LINK}}}": 30}
+    (polled, written) = (
+        sum(samples(told.text(), f"kafka_connect_source_task_source_record_{what}_total").values())
+        for what in ("poll", "write")
+    )
+    assert polled == written + 30
 
 
 def test_counters_do_not_go_back_when_a_connector_gets_fewer_tasks() -> None:

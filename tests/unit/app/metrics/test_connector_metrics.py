@@ -248,12 +248,12 @@ def test_a_task_that_is_not_there_any_more_is_forgotten() -> None:
 
 def test_the_counts_of_all_attempts_of_a_task_are_added() -> None:
     told = Told()
-    told.tell(0, "x", batches={"copied": (3, 300)}, commits=2, sampled=(10, 40), compressed_bytes=100)
-    told.tell(0, "x", batches={"copied": (5, 500)}, commits=3, sampled=(20, 80), compressed_bytes=200)
+    told.tell(0, "x", batches={"copied": (3, 300)}, commits=2, sampled=(10, 40), compressed_bytes=100, filtered=7)
+    told.tell(0, "x", batches={"copied": (5, 500)}, commits=3, sampled=(20, 80), compressed_bytes=200, filtered=9)
     told.tell(0, "y", batches={"copied": (1, 100), "merged": (2, 20)}, commits=1, sampled=(5, 10), compressed_bytes=50)
     total = told.metrics.task(0).total
     assert total.batches == {"copied": (6, 600), "merged": (2, 20)}
-    assert (total.commits, total.sampled, total.compressed_bytes) == (4, (25, 90), 250)
+    assert (total.commits, total.sampled, total.compressed_bytes, total.filtered) == (4, (25, 90), 250, 9)
 
 
 def test_latencies_of_a_topic_are_those_of_its_partitions() -> None:

@@ -32,6 +32,7 @@ FIGURES = ConnectorFigures(
     tasks={0: TaskFigures(0.25, Lag(3, 1.5, 2, 1)), 4: TaskFigures(1.0, Lag(None, None, unknown=7))},
     records=10,
     bytes=2_000,
+    filtered=40,
     rate=Rate(1.5, 300.25),
     latency_counts=(1, 2),
     recent_counts=(0, 1),

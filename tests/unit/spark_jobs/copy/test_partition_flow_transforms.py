@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from mirror_connect.connectors.record_steps import Action, Condition, Step, Steps
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
@@ -49,6 +50,17 @@ def test_many_batches_arrive_transformed_and_in_order(seed: int, *, latency_boun
     assert [each.content for each in got] == [each.content for each in wanted]
     assert offsets == [each.offset for each in wanted]
     assert made.source_offset == len(records) - 1
+    assert made.measures.totals.filtered == len(records) - len(wanted)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_records_of_old_message_sets_count_as_filtered(magic: int) -> None:
+    made = flow(Heard(), 0, steps=NOTHING)
+    old = LegacyRecordBatchBuilder(magic, 0, 1 << 20)
+    for number in range(3):
+        old.append(number, timestamp=1, key=None, value=b"v")
+    made.put(fetched(0, 3, bytes(old.build())))
+    assert (take_all(made), made.measures.totals.filtered) == ([], 3)
 
 
 def test_a_batch_of_which_nothing_is_left_counts_as_copied() -> None:
