@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
+from mirror_connect.connectors.mirror.routed_policy import routed_policy
 from tests.fakes.source_spec import WITHOUT_SYNCS
 from tests.integration.mirror_rig import produce, read, running, spec_for, stored_offsets
 from tests.integration.source_task.copied_topics import BEGUN, mirrored_topic
@@ -16,11 +18,17 @@ from tests.integration.source_task.copied_topics import BEGUN, mirrored_topic
 pytestmark = pytest.mark.brokers
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-# Records with a secret go. Those with a value lose their mark. What is still marked goes: tombstones.
+# Records with a secret go. The topic gets another name, so a filter for the former one takes nothing. Those with a value
+# lose their mark. What is still marked goes: tombstones.
 CHAIN = {
-    "transforms": "quiet,never,marks,twice",
+    "transforms": "quiet,sales,never,marks,twice",
     "transforms.quiet.type": "org.apache.kafka.connect.transforms.Filter",
     "transforms.quiet.predicate": "secret",
+    "transforms.sales.type": "org.apache.kafka.connect.transforms.RegexRouter",
+    # Its first alternative is what Java replaces, although the whole name needs the second one.
+    "transforms.sales.regex": r"(?<link>[AJ])\.|([AJ])\.(t-.*)",
+    "transforms.sales.replacement": "sales-${link}\\-",
+    "transforms.sales.predicate": "copies",
     "transforms.never.type": "Filter",
     "transforms.never.predicate": "elsewhere",
     "transforms.marks.type": "DropHeaders",
@@ -29,14 +37,16 @@ CHAIN = {
     "transforms.marks.negate": "true",
     "transforms.twice.type": "Filter",
     "transforms.twice.predicate": "marked",
-    "predicates": "secret,gone,marked,elsewhere",
+    "predicates": "secret,gone,marked,elsewhere,copies",
     "predicates.secret.type": "HasHeaderKey",
     "predicates.secret.name": "secret",
     "predicates.gone.type": "RecordIsTombstone",
     "predicates.marked.type": "HasHeaderKey",
     "predicates.marked.name": "mark",
     "predicates.elsewhere.type": "TopicNameMatches",
-    "predicates.elsewhere.pattern": "t-.*",
+    "predicates.elsewhere.pattern": r"[AJ]\..*|t-.*",
+    "predicates.copies.type": "TopicNameMatches",
+    "predicates.copies.pattern": r".\.t-.*",
 }
 
 
@@ -64,7 +74,13 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
     topic = mirrored_topic(source, target, 2, message_timestamp_type=stamped)
     for codec, size in (("none", 200), ("lz4", 200), ("zstd", 1)):
         produce(source, topic, records(3_000, 2), **{"compression.type": codec, "batch.num.messages": size})
+    ours_in, javas_in = (f"sales-{alias}-{topic}" for alias in ("A", "J"))
+    for remote in (ours_in, javas_in):
+        target.create_topic(remote, 2)
     spec = spec_for(source, target, {topic: 2}, config={**WITHOUT_SYNCS, **CHAIN})
+    assert routed_policy(spec.config).remote_topic("A", topic) == ours_in
+    routed = tuple(replace(each, remote_topic=ours_in, named=each.remote_topic) for each in spec.assigned)
+    spec = replace(spec, assigned=routed)
     ends = {(topic, partition): 4_499 for partition in range(2)}
     async with running(spec, target) as task:
         async with asyncio.timeout(180):
@@ -72,8 +88,9 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
                 task.check_running()
                 await asyncio.sleep(0.2)
         await task.finish()
-    ours = read(target, f"A.{topic}")
+    ours = read(target, ours_in)
     assert 0 < len(ours) < 9_000
+    assert read(target, f"A.{topic}") == []
 
     config = {
         "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
@@ -91,9 +108,7 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
     with ConnectWorker(target, group=spec.connector, heap="512m") as java:
         assert java.request("PUT", "/connectors/java/config", config)[0] == 201
         async with asyncio.timeout(360):
-            while f"J.{topic}" not in target.admin().list_topics(timeout=10).topics or len(
-                await asyncio.to_thread(read, target, f"J.{topic}")
-            ) < len(ours):
+            while len(await asyncio.to_thread(read, target, javas_in)) < len(ours):
                 await asyncio.sleep(0.5)
         # More than ours would come after it.
         offsets = {"offset": 4_499}
@@ -103,7 +118,7 @@ async def test_copies_are_those_of_mirrormaker_with_the_same_chain(
                 offsets,
             ]:
                 await asyncio.sleep(0.5)
-    assert read(target, f"J.{topic}") == ours
+    assert read(target, javas_in) == ours
 
 
 async def test_a_header_is_inserted_and_a_task_that_starts_again_repeats_nothing(
