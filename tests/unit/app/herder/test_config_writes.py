@@ -85,9 +85,9 @@ async def test_what_is_asked_stands_in_the_log_before_what_follows_from_it(
     caplog.set_level(logging.INFO, "mirror_connect.app.herder")
     log, want = logging.getLogger("mirror_connect.app.herder.supervisor"), worker.supervisor.want
 
-    def said(tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners]) -> None:
+    def said(tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners], read: float) -> None:
         log.info("%d wanted", len(tasks))
-        want(tasks, owners)
+        want(tasks, owners, read)
 
     monkeypatch.setattr(worker.supervisor, "want", said)
     await running_a(worker)
