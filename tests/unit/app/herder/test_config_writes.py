@@ -85,8 +85,14 @@ async def test_what_is_asked_stands_in_the_log_before_what_follows_from_it(
     caplog.set_level(logging.INFO, "mirror_connect.app.herder")
     log, want = logging.getLogger("mirror_connect.app.herder.supervisor"), worker.supervisor.want
 
+    before = -1
+
     def said(tasks: Mapping[TaskId, WantedTask], owners: Mapping[str, PartitionOwners], read: float) -> None:
-        log.info("%d wanted", len(tasks))
+        nonlocal before
+        # The same may be wanted again at any time.
+        if len(tasks) != before:
+            log.info("%d wanted", len(tasks))
+        before = len(tasks)
         want(tasks, owners, read)
 
     monkeypatch.setattr(worker.supervisor, "want", said)
@@ -95,9 +101,7 @@ async def test_what_is_asked_stands_in_the_log_before_what_follows_from_it(
     await worker.herder.configs.resume("a")
     await worker.state("a", "RUNNING", ["RUNNING"])
     await worker.herder.configs.stop("a")
-    lines = [line for line in caplog.messages if line.endswith((" wanted", "to pause", "to resume", "to stop"))]
-    # Between two requests each line may be there more than once.
-    told = [line for line, before in zip(lines, ["", *lines], strict=False) if line != before]
+    told = [line for line in caplog.messages if line.endswith((" wanted", "to pause", "to resume", "to stop"))]
     assert told[told.index("1 wanted") :] == [
         "1 wanted",
         "Connector a: asked to pause",
