@@ -60,7 +60,7 @@ def copier(recorder: Recorder, durations: Durations) -> Copier:
     )
     work = SimpleNamespace(
         rig=rig,
-        profile=SimpleNamespace(append_time=False, config_copied=False),
+        profile=SimpleNamespace(append_time=False, config_copied=False, filtered=False),
         pool=[],
         fed=SimpleNamespace(records=10),
         durations=durations,
