@@ -74,7 +74,13 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
             Panel("Lag in records", [(f"sum by (source, target) (mirror_connect_lag_records{OF})", _LINK)]),
             Panel(
                 "Records each second",
-                [(f"sum by (source, target) (rate(mirror_connect_records_total{OF}[1m]))", _LINK)],
+                [
+                    (f"sum by (source, target) (rate(mirror_connect_records_total{OF}[1m]))", _LINK),
+                    (
+                        f"sum by (source, target) (rate(mirror_connect_filtered_records_total{OF}[1m])) > 0",
+                        f"{_LINK} dropped by a filter",
+                    ),
+                ],
                 "cps",
             ),
             Panel(
