@@ -150,7 +150,7 @@ def delete_before(cluster: LocalCluster, topic: str, offset: int, partition: int
         asked = cluster.admin().delete_records([place], request_timeout=ANSWERED_S)
         return led(asked[place]) is not None
 
-    wait_for_state(deleted, f"the leader of {topic}-{partition} deletes what is before {offset}", 120)
+    wait_for_state(deleted, f"the leader of {topic}-{partition} deletes what is before {offset}", 360)
 
 
 def led(future: Future[_Answer]) -> _Answer | None:
