@@ -19,6 +19,7 @@ from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.rights import WORKER_USER
 from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups
 from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.protocol.groups import DescribeGroupsResponse
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class TopicGuard:
         self._protocol_type = protocol_type
         self._protocol = protocol
         self._topics = topics
+        # Whether the last look could not see all groups.
+        self._unseen = False
 
     async def refuse(self, statuses: StatusStore) -> None:
         """GroupRefusedError if another group uses the topics. Members that were killed are waited for, as when joining."""
@@ -71,13 +74,19 @@ class TopicGuard:
     async def _refuse(self, look: Callable[[], Awaitable[str | None]]) -> None:
         now = asyncio.get_running_loop().time
         until = now() + self._patience_s
-        told = False
-        while (line := await look()) is not None:
+        told: str | None = None
+        while True:
+            line = await look()
+            if line is None and self._unseen:
+                # A group that rebalances shows nothing of what it runs: what was seen before still counts.
+                line = told
+            if line is None:
+                return
             if now() >= until:
                 raise GroupRefusedError(f"{line} (this worker waited {self._patience_s:g} s: it is alive)")
-            if not told:
+            if told is None:
                 log.warning("%s. This worker waits for %g s, in case that one was killed", line, self._patience_s)
-            told = True
+            told = line
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def watch(self, statuses: StatusStore, leads: Callable[[], bool]) -> None:
@@ -100,10 +109,12 @@ class TopicGuard:
 
     async def _ask(self, find: Callable[[ConsumerGroups], Awaitable[str | None]]) -> str | None:
         cluster = Cluster(self._properties, self._client_id, "admin")
+        self._unseen = False
         try:
             async with asyncio.timeout(LOOK_S):
                 return await find(ConsumerGroups(cluster, WORKER_USER))
         except (TimeoutError, ClusterUnreachable, NotAuthorized) as error:
+            self._unseen = True
             log.debug(
                 "Other workers on the topics, or in the group, can't be looked for: %s", error or "no answer in time"
             )
@@ -113,6 +124,7 @@ class TopicGuard:
 
     async def _with_other_topics(self, groups: ConsumerGroups) -> str | None:
         described = await groups.described(self._group_id)
+        self._unseen |= _rebalances(described)
         if isinstance(described, str) or described.protocol != self._protocol:
             return None
         for entry in described.members:
@@ -131,6 +143,7 @@ class TopicGuard:
             if listed.protocol_type != self._protocol_type or listed.active is False or group == self._group_id:
                 continue
             described = await groups.described(group)
+            self._unseen |= _rebalances(described)
             if isinstance(described, str):
                 continue
             found = shared_connector(members_of(described, self._protocol), statuses, self._worker_id)
@@ -142,3 +155,7 @@ class TopicGuard:
                     "all workers of these topics one group.id, or this group three topics of its own"
                 )
         return None
+
+
+def _rebalances(described: DescribeGroupsResponse | str) -> bool:
+    return not isinstance(described, str) and described.state in {"PreparingRebalance", "CompletingRebalance"}

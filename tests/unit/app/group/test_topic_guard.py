@@ -46,6 +46,8 @@ class Groups:
         self.failure: Exception | None = None
         self.looks = 0
         self.mine = group_of()
+        # From so many looks on the other group rebalances.
+        self.rebalances_after = 0
 
     async def listed(self) -> dict[str, ListedGroup]:
         self.looks += 1
@@ -59,6 +61,8 @@ class Groups:
             return self.mine
         if group == "hidden":
             return "not authorized to describe group hidden"
+        if self.rebalances_after and self.looks > self.rebalances_after:
+            return DescribeGroupsResponse(0, "PreparingRebalance", "", [MemberEntry("/a", b"", b"")])
         entry = MemberEntry("/a", metadata("http://a:8083/"), assignment({"c": [-1, 0]}))
         return DescribeGroupsResponse(0, "Stable", "sessioned", [entry])
 
@@ -146,6 +150,12 @@ async def test_a_worker_that_was_killed_is_waited_for(groups: Groups, statuses: 
     await asyncio.sleep(0.05)
     del groups.all["theirs"]
     await refused
+
+
+async def test_a_group_that_rebalances_has_not_ended(groups: Groups, statuses: StatusStore) -> None:
+    groups.rebalances_after = 1
+    with pytest.raises(GroupRefusedError, match=r"group\.id theirs runs connector c"):
+        await guard().refuse(statuses)
 
 
 async def test_groups_that_can_not_be_seen_hinder_no_start(groups: Groups, statuses: StatusStore) -> None:
