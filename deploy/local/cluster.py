@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException
@@ -46,6 +45,7 @@ from deploy.local.free_ports import claimed, free_port, give_back
 from deploy.local.kafka_jars import KAFKA_VERSION
 from deploy.local.kafka_releases import release
 from deploy.local.kafka_tools import run_tool
+from deploy.local.started import Started
 from deploy.local.tls_material import TlsMaterial, create_tls_material
 from deploy.local.watchdog import watchdog
 from deploy.local.zookeeper import ZooKeeper
@@ -53,7 +53,7 @@ from deploy.local.zookeeper import ZooKeeper
 __all__ = ["Listener", "LocalCluster", "start_all"]
 
 
-class LocalCluster:
+class LocalCluster(Started):
     """Starts with `with` or `start()`. Every process ends with the block, or with the Python process that started it.
 
     `listeners`: for clients; the first is the default of every method with a listener. `users`: name → password, for every
@@ -143,18 +143,6 @@ class LocalCluster:
 
     def __repr__(self) -> str:
         return f"LocalCluster({self.name!r}, {self.bootstrap_servers})"
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # --- start and stop ---
 

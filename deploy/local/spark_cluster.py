@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import secrets
 import shutil
 import tempfile
@@ -21,14 +20,13 @@ from typing import Any, Final, Self
 from urllib.error import URLError
 from urllib.request import urlopen
 
-import psutil
-
-from deploy.local.errors import LocalError, NotInTime
+from deploy.local.cluster_daemon import ClusterDaemon, passed_on
+from deploy.local.errors import NotInTime
 from deploy.local.free_ports import free_port, give_back
-from deploy.local.guarded_process import GuardedProcess
 from deploy.local.java import java_command
-from deploy.local.java_process import QUICK, last_complaint
+from deploy.local.java_process import QUICK
 from deploy.local.spark_executor import Executor, session_of
+from deploy.local.started import Started
 from deploy.local.watchdog import watchdog
 from mirror_connect.spark_jobs.jvm import MODULE_OPTIONS, class_path, spark_home
 
@@ -40,8 +38,6 @@ HEAP: Final = "128m"
 MEMORY: Final = "64g"
 STARTS_S: Final = 360.0
 POLL_S: Final = 0.1
-# Only these of this process's variables reach executors: nothing that a test has in its environment helps them.
-PASSED_ON: Final = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +56,19 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-class SparkDaemon(GuardedProcess):
-    """A master or a Spark worker. `kill`, `suspend` and `resume` reach its JVM alone, `end_all` what it has started, too."""
+class SparkDaemon(ClusterDaemon):
+    """A master or a Spark worker."""
 
     def __init__(
         self, name: str, main_class: str, arguments: Sequence[str], properties: Mapping[str, str], place: Place
     ) -> None:
-        self.directory = place.directory
-        self.directory.mkdir(parents=True, exist_ok=True)
+        place.directory.mkdir(parents=True, exist_ok=True)
         seen = place.seen_as or place.directory
         # In a file, because everybody can read arguments.
-        file = self.directory / "spark.properties"
+        file = place.directory / "spark.properties"
         file.touch(0o600)
         file.write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        environment |= {
+        environment = passed_on() | {
             "CLASSPATH": class_path(spark_home()).replace(str(spark_home()), str(place.spark_home)),
             "SPARK_HOME": str(place.spark_home),
             "SPARK_LOCAL_IP": place.host,
@@ -94,26 +88,7 @@ class SparkDaemon(GuardedProcess):
             *("--host", place.host, "--properties-file", f"{seen}/spark.properties"),
             *arguments,
         ]
-        super().__init__(name, command, log=self.directory / f"{name}.log", environment=environment)
-        watchdog().guard_session(self.pid)
-
-    def failure(self) -> LocalError:
-        """An error with the most telling line of its log."""
-        return LocalError(f"{self.name} did not start: {last_complaint(self.log)} (log: {self.log})")
-
-    def end_all(self) -> None:
-        """kill -9 of its JVM and of all that it has started, suspended or not, as when its host is lost."""
-        self._signal_all()
-        self.kill()
-        watchdog().forget_process(self.pid)
-
-    def _signal_all(self) -> None:
-        # A process may fork while the others are killed.
-        while members := [each for each in session_of(self.pid) if each.pid != self.pid or self.alive]:
-            for process in members:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(members, timeout=1.0)
+        super().__init__(name, command, place.directory, environment)
 
 
 class SparkWorker(SparkDaemon):
@@ -139,7 +114,7 @@ class SparkWorker(SparkDaemon):
         return file.read_text(errors="replace") if file.exists() else ""
 
 
-class SparkCluster:
+class SparkCluster(Started):
     """`workers` Spark workers of `slots` slots each. A context manager; at its end nothing of the cluster is left.
 
     `secret`: what spark.authenticate.secret of an application has to be; made up if it is not given. Empty: Spark asks for
@@ -172,16 +147,6 @@ class SparkCluster:
         self._port, self._page = free_port(host), free_port(host)
         self._master: SparkDaemon | None = None
         self.workers: list[SparkWorker] = []
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def master_url(self) -> str:

@@ -24,12 +24,13 @@ from xml.sax.saxutils import escape
 import psutil
 
 from deploy.local import hadoop_jars
-from deploy.local.errors import LocalError, NotInTime
+from deploy.local.cluster_daemon import ClusterDaemon, passed_on
+from deploy.local.errors import NotInTime
 from deploy.local.free_ports import free_port, give_back
-from deploy.local.guarded_process import GuardedProcess
 from deploy.local.java import java_command
-from deploy.local.java_process import QUICK, last_complaint
-from deploy.local.spark_executor import Executor, session_of
+from deploy.local.java_process import QUICK
+from deploy.local.spark_executor import Executor
+from deploy.local.started import Started
 from deploy.local.watchdog import watchdog
 from mirror_connect.spark_jobs.jvm import MODULE_OPTIONS, class_path, spark_home
 
@@ -45,7 +46,6 @@ POLL_S: Final = 0.2
 # A container has this variable from its node manager, and so have all processes that it starts.
 _OF_CONTAINERS: Final = "LOCAL_DIRS"
 _ACTIVE_NODES: Final = "Hadoop:service=ResourceManager,name=ClusterMetrics"
-_PASSED_ON: Final = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ")
 # One queue for all, in which application masters may take what they need.
 _QUEUE: Final = {
     "yarn.scheduler.capacity.root.queues": "default",
@@ -54,19 +54,17 @@ _QUEUE: Final = {
 }
 
 
-class YarnDaemon(GuardedProcess):
+class YarnDaemon(ClusterDaemon):
     """A resource manager or a node manager, with its settings in its directory."""
 
     def __init__(self, name: str, main_class: str, directory: Path, settings: Mapping[str, str]) -> None:
-        self.directory = directory
         conf = directory / "conf"
         conf.mkdir(parents=True, exist_ok=True)
         write_settings(conf / "core-site.xml", {"hadoop.tmp.dir": str(directory / "tmp")})
         write_settings(conf / "yarn-site.xml", settings)
         write_settings(conf / "capacity-scheduler.xml", _QUEUE)
         java = java_command()[0]
-        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        environment |= {
+        environment = passed_on() | {
             "CLASSPATH": os.pathsep.join((str(conf), f"{hadoop_jars.ensure()}/*", class_path(spark_home()))),
             # Containers get it from here.
             "JAVA_HOME": str(Path(java).resolve().parents[1]),
@@ -78,27 +76,7 @@ class YarnDaemon(GuardedProcess):
             f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
             main_class,
         ]
-        super().__init__(name, command, log=directory / f"{name}.log", environment=environment)
-        watchdog().guard_session(self.pid)
-
-    def failure(self) -> LocalError:
-        """An error with the most telling line of its log."""
-        return LocalError(f"{self.name} did not start: {last_complaint(self.log)} (log: {self.log})")
-
-    def end_all(self) -> None:
-        """kill -9 of its JVM and of all that it has started."""
-        # A process may fork while the others are killed.
-        while members := list(self._members()):
-            for process in members:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(members, timeout=1.0)
-        self.kill()
-
-    def _members(self) -> Iterator[psutil.Process]:
-        for process in session_of(self.pid):
-            if process.pid != self.pid or self.alive:
-                yield process
+        super().__init__(name, command, directory, environment)
 
 
 class NodeManager(YarnDaemon):
@@ -142,7 +120,7 @@ class NodeManager(YarnDaemon):
         yield from self.containers()
 
 
-class YarnCluster:
+class YarnCluster(Started):
     """`nodes` node managers with `memory_mb` each. A context manager; at its end nothing of the cluster is left.
 
     `settings`: more of YARN's own for all daemons.
@@ -174,16 +152,6 @@ class YarnCluster:
         self._numbers = itertools.count(1)
         self._resource_manager: YarnDaemon | None = None
         self.node_managers: list[NodeManager] = []
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def properties(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ import psutil
 
 from deploy.local import LocalCluster, free_port
 from deploy.local.spark_executor import Executor
+from deploy.local.started import Started
 from deploy.local.watchdog import watchdog
 from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.spark_clusters import MODEST, ExecutorsOfCluster, chosen, shared_cluster
@@ -34,7 +35,7 @@ WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
 EXECUTOR: Final = "executor"
 
 
-class Product:
+class Product(Started):
     """One worker on `cluster`, with Spark. Properties win over what is needed to start at all; `group` names its topics.
 
     `command` starts it in the place of bin/connect-distributed.sh; it gets the path of the properties and `arguments`.
@@ -77,16 +78,6 @@ class Product:
         self._seen: dict[int, psutil.Process] = {}
         # Where its drivers listen for executors.
         self._drivers: set[int] = set()
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- life ---
 
