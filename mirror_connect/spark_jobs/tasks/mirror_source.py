@@ -127,8 +127,8 @@ class SourceTask:
         # Held from reading the source offsets to their commit. Older ones must not overwrite newer ones, and none may be
         # written after the partition has gone to another task.
         self._committing = asyncio.Lock()
-        # When somebody began to wait for the end, on the loop's clock.
-        self._awaited_since = 0.0
+        # When somebody began to wait for the end, on the loop's clock; None while nobody does.
+        self._awaited_since: float | None = None
         self._fetcher = Fetcher(
             self._source,
             spec.source,
@@ -237,7 +237,6 @@ class SourceTask:
         settling = asyncio.create_task(self._producer.settle(self._targets.values(), EPOCH_SETTLE_S))
         try:
             await self._while_nobody_waits(settling)
-            self._awaited_since = asyncio.get_running_loop().time()
             if not self._link.abandon_wanted:
                 await asyncio.wait({settling}, timeout=SETTLE_S)
         finally:
@@ -258,7 +257,8 @@ class SourceTask:
             await asyncio.gather(patient, return_exceptions=True)
         if not self._link.abandon_wanted:
             # The commit has what acknowledgements did not need of their time: what it leaves out is copied again.
-            waited = asyncio.get_running_loop().time() - self._awaited_since
+            now = asyncio.get_running_loop().time()
+            waited = 0.0 if self._awaited_since is None else now - self._awaited_since
             left = max(0.0, SETTLE_S - LAST_RANGES_S - waited)
             self._link.committed = await self._commit_now(LAST_RANGES_S, LAST_COMMIT_S + left)
 
@@ -288,6 +288,8 @@ class SourceTask:
         link = self._link
         while link.finish_wanted and not work.done():
             if link.end_ordered or link.orders.assignment_version > link.assignment_version:
+                if self._awaited_since is None:
+                    self._awaited_since = asyncio.get_running_loop().time()
                 return
             link.changed.clear()
             heard = asyncio.create_task(link.changed.wait())
