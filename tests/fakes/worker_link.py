@@ -38,6 +38,7 @@ class FakeWorkerLink(UnderOrders):
         self.log_lines: list[str] = []
         self.events: list[Problem] = []
         self.measures: list[TaskMeasures] = []
+        self.measures_wanted = True
         self.topics: set[str] = set()
         self.copied_to: dict[TopicPartition, int] = {}
         self.origins: dict[TopicPartition, tuple[str | None, int]] = {}
@@ -82,10 +83,6 @@ class FakeWorkerLink(UnderOrders):
 
     def wrote_to(self, topic: str) -> None:
         self.topics.add(topic)
-
-    @property
-    def measures_wanted(self) -> bool:
-        return True
 
     def measured(self, measures: TaskMeasures) -> None:
         self.measures.append(measures)

@@ -123,5 +123,20 @@ async def test_a_task_tells_that_offset_ranges_repeat_nothing(world: World) -> N
     assert found.partitions[0][:5] == ("orders", 0, "A.orders", 0, 0)
 
 
+async def test_a_checkpoint_right_before_the_end_is_told_with_its_latency(world: World) -> None:
+    world.syncs((100, 200))
+    async with running(world, world.spec("Checkpoint", "g")) as task:
+        # The task measures twice a second: it is not asked to meanwhile.
+        task.link.measures_wanted = False
+        await task.until(lambda: task.link.counters.get("records"))
+        await task.finish()
+    assert len(task.link.measures) == 1
+    found = _last(task.link.measures)
+    assert found is not None
+    latency = found.partitions[0].latency
+    assert latency is not None
+    assert latency.count == 1
+
+
 def _last(measures: Sequence[TaskMeasures]) -> GroupMeasures | None:
     return next((group for report in reversed(measures) for group in report.groups), None)
