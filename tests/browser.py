@@ -206,7 +206,9 @@ class Browser:
             self.driver.execute_script(AXE.read_text("utf-8"))
         # What is well needs no list of its elements.
         script = (
-            "axe.run(document, {resultTypes: ['violations']})"
+            # Colours that are changing have a contrast of the moment.
+            "Promise.allSettled(document.getAnimations().map((each) => each.finished))"
+            ".then(() => axe.run(document, {resultTypes: ['violations']}))"
             ".then((found) => arguments[0](found.violations), (e) => arguments[0](String(e)))"
         )
         found: Any = self.driver.execute_async_script(script)
