@@ -20,6 +20,7 @@ import pytest
 import uvicorn
 from selenium.webdriver.common.keys import Keys
 
+from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest.basic_auth import Authenticator, UsersFile
 from mirror_connect.app.rest.http_servers import server_settings
@@ -45,6 +46,8 @@ class Site:
 
     url: str
     links: FakeLinks
+    # Of its tasks: of a Spark cluster.
+    places: list[TaskPlace]
 
     @property
     def host(self) -> str:
@@ -53,6 +56,7 @@ class Site:
     def reset(self) -> None:
         """All figures as in the beginning."""
         self.links.__dict__.update(figures())
+        self.places.clear()
 
 
 def figures() -> dict[str, Any]:
@@ -99,7 +103,7 @@ def figures() -> dict[str, Any]:
 @contextlib.contextmanager
 def serving(*authenticators: Authenticator) -> Iterator[Site]:
     listener = socket.create_server(("127.0.0.1", 0))
-    ready, found = threading.Event(), list[Any]()
+    ready, found, places = threading.Event(), list[Any](), list[TaskPlace]()
 
     async def serve() -> None:
         async with FakeWorker().running() as worker:
@@ -111,6 +115,7 @@ def serving(*authenticators: Authenticator) -> Iterator[Site]:
             links = FakeLinks(create_application(worker.herder, authenticators))
             server = uvicorn.Server(server_settings(links))
             server.install_signal_handlers = lambda: None  # type: ignore[attr-defined,unused-ignore]
+            worker.supervisor.on_executors = places
             found.extend([links, server])
             ready.set()
             await server._serve([listener])
@@ -119,7 +124,7 @@ def serving(*authenticators: Authenticator) -> Iterator[Site]:
     thread.start()
     ready.wait(60)
     links, server = found
-    yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}", links)
+    yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}", links, places)
     server.should_exit = True
     thread.join(30)
 
@@ -220,6 +225,15 @@ def test_no_link_is_0_s_behind_while_partitions_are_unknown(page: Browser, site:
     site.links.links[:] = [made_up.link("A", "B", lag={**made_up.LAG, "partitions_unknown": 2})]
     page.wait_text("How far they are behind is unknown", "lag unknown")
     assert "0 s" not in page.row("Links", "A → B")
+
+
+def test_tasks_show_their_executors_where_there_are_any(page: Browser, site: Site) -> None:
+    show(page, "#/connectors/mirror-A-B", "Tasks")
+    assert "Executor" not in page.text()
+    site.places[:] = [TaskPlace("mirror-A-B", 0, "3", "host3"), TaskPlace("mirror-A-B", 1, "7", "")]
+    page.wait_text("3 on host3")
+    assert "3 on host3" in page.row("Tasks", "0")
+    show(page, "#/workers", "tasks 0 at executor 3 on host3, 1 at executor 7")
 
 
 def test_an_address_that_is_no_text_leads_to_the_links(page: Browser) -> None:

@@ -8,6 +8,7 @@ import { linkHref } from "./overview.js";
 import { problemList } from "./problems.js";
 import { ask, get, path, Refused } from "./rest.js";
 import { table } from "./table.js";
+import { executorOf } from "./workers.js";
 
 const POLL_MS = 5000;
 const CONFIG_MS = 30_000;
@@ -15,8 +16,9 @@ const MOST_OFFSETS = 200;
 
 export function connectorView(app, name) {
   const at = (...more) => path(["connectors", name, ...more]);
-  const seen = { status: null, config: null, offsets: null, trouble: null, shown: new Set() };
+  const seen = { status: null, config: null, offsets: null, executors: new Map(), trouble: null, shown: new Set() };
   const status = watch(loads("status", () => get(at("status"))), POLL_MS);
+  const executors = watch(loads("executors", async () => executorsOf(name, await get("admin/workers"))), POLL_MS);
   const config = watch(loads("config", () => get(at("config"))), CONFIG_MS);
 
   function loads(member, load) {
@@ -80,6 +82,7 @@ export function connectorView(app, name) {
     title: () => name,
     close() {
       status.end();
+      executors.end();
       config.end();
     },
     content: () => content(app, name, seen, actions),
@@ -103,7 +106,7 @@ function content(app, name, seen, actions) {
     app.readOnly || !status ? null : toolbar(name, state, status.tasks, actions),
     problemList(problems, app.now()),
     status ? traceOf("The connector", status.connector.trace, problems) : null,
-    status ? tasks(app, status.tasks, actions, problems) : null,
+    status ? tasks(app, status.tasks, seen.executors, actions, problems) : null,
     seen.config ? config(seen, actions) : null,
     h("section", { class: "card", key: "offsets" }, h("h2", {}, "Source offsets"), offsets(seen.offsets, actions)),
   ];
@@ -153,7 +156,14 @@ function traceOf(what, trace, problems) {
   );
 }
 
-function tasks(app, list, actions, problems) {
+/** Of each of its tasks on a Spark cluster: number → executor and host. */
+function executorsOf(name, { workers }) {
+  const its = workers.flatMap((worker) => worker.tasks).filter((task) => task.connector === name);
+  return new Map(its.map((task) => [task.task, executorOf(task)]).filter(([, executor]) => executor));
+}
+
+function tasks(app, list, executors, actions, problems) {
+  const executor = { head: "Executor", cell: (task) => h("span", { class: "quiet" }, executors.get(task.id) ?? "unknown") };
   const restart = { head: "Change", cell: (task) => h("button", { type: "button", class: "small", onclick: () => actions.restartTask(task.id), "aria-label": `Restart task ${task.id}` }, "Restart") };
   return [
     h(
@@ -166,6 +176,8 @@ function tasks(app, list, actions, problems) {
           { head: "Task", cell: (task) => h("span", { class: "strong" }, task.id) },
           { head: "State", cell: (task) => f.pill(task.state, problems.filter((problem) => problem.task === task.id).length) },
           { head: "Worker", cell: (task) => h("span", { class: "quiet" }, task.worker_id ?? "none") },
+          // With a local master there is none.
+          ...(executors.size ? [executor] : []),
           ...(app.readOnly ? [] : [restart]),
         ],
         rows: list,

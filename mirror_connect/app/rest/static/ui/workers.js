@@ -80,14 +80,27 @@ function workers(told, app) {
   });
 }
 
-/** Connectors by name, each with the numbers of its tasks that run there. */
+/** Connectors by name, each with the numbers of its tasks that run there; on a Spark cluster by executor. */
 function runs({ connectors, tasks }) {
-  const numbers = new Map(connectors.map((name) => [name, []]));
-  for (const { connector, task } of tasks) numbers.set(connector, [...(numbers.get(connector) ?? []), task]);
-  if (!numbers.size) return h("span", { class: "quiet" }, "nothing");
-  return [...numbers]
+  const found = new Map(connectors.map((name) => [name, []]));
+  for (const task of tasks) found.set(task.connector, [...(found.get(task.connector) ?? []), task]);
+  if (!found.size) return h("span", { class: "quiet" }, "nothing");
+  return [...found]
     .sort(([one], [other]) => one.localeCompare(other))
-    .map(([name, found]) => h("span", { class: "block", key: name }, h("a", { href: connectorHref(name) }, name), found.length ? h("span", { class: "quiet" }, ` tasks ${ranges(found)}`) : null));
+    .map(([name, its]) => h("span", { class: "block", key: name }, h("a", { href: connectorHref(name) }, name), its.length ? h("span", { class: "quiet" }, ` tasks ${byExecutor(its)}`) : null));
+}
+
+/** `0–1 at executor 0 on a, 2 at executor 1 on b`; the numbers alone where there is no executor. */
+function byExecutor(tasks) {
+  const found = new Map();
+  for (const each of tasks) found.set(executorOf(each), [...(found.get(executorOf(each)) ?? []), each.task]);
+  return [...found].map(([executor, numbers]) => ranges(numbers) + (executor ? ` at executor ${executor}` : "")).join(", ");
+}
+
+/** Spark's id of a task's executor and its host; null with a local master, and if it is unknown. */
+export function executorOf({ executor, host }) {
+  if (!f.known(executor)) return null;
+  return f.known(host) ? `${executor} on ${host}` : executor;
 }
 
 /** `0–2, 5` of 0, 1, 2 and 5. */
