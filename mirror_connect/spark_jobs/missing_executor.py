@@ -1,14 +1,17 @@
 """What an executor would need, told while there is none: its size, and that of the Spark workers of a standalone master.
 
-The master is asked over the driver's connection, by the question of its own page. That has a port which nobody knows here.
+The master's page is asked, as it alone says which Spark workers are dead: the master counts these for a quarter of an hour.
+Over the driver's connection it tells the page's port, and where the page can't be read, its workers without their states.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.spark_masters import Kind, kind_of
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mirror_connect.spark_jobs")
 ASKED_EVERY_S: Final = 15.0
+PAGE_S: Final = 5.0
+# The state in which a Spark worker gets executors.
+_ALIVE: Final = "ALIVE"
 _CORES: Final = "spark.executor.cores"
 _MEMORY: Final = "spark.executor.memory"
 
@@ -57,14 +63,36 @@ class MissingExecutor:
 
     def _workers_of(self, master: str) -> list[tuple[int, int]] | None:
         """Cores and MiB of each; None if no such master answers, or one of another release."""
-        jvm = self._context._jvm
-        spark = jvm.org.apache.spark
+        deploy = self._context._jvm.org.apache.spark.deploy
         try:
-            tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").Any()
-            question = getattr(getattr(spark.deploy, "DeployMessages$RequestMasterState$"), "MODULE$")
-            address = spark.rpc.RpcAddress.fromSparkURL(f"spark://{master}")
-            state = spark.SparkEnv.get().rpcEnv().setupEndpointRef(address, "Master").askSync(question, tag)
+            ports = self._ask_master(master, getattr(deploy.master, "MasterMessages$BoundPortsRequest$"))
+            on_page = living_workers(master.rpartition(":")[0].strip("[]"), ports.webUIPort())
+            if on_page is not None:
+                return on_page
+            state = self._ask_master(master, getattr(deploy, "DeployMessages$RequestMasterState$"))
             return [(worker.cores(), worker.memory()) for worker in state.workers()]
         except Exception:
             log.debug("The Spark workers of %s can't be read", master, exc_info=True)
             return None
+
+    def _ask_master(self, master: str, question: Any) -> Any:
+        jvm = self._context._jvm
+        spark = jvm.org.apache.spark
+        tag = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$").Any()
+        address = spark.rpc.RpcAddress.fromSparkURL(f"spark://{master}")
+        endpoint = spark.SparkEnv.get().rpcEnv().setupEndpointRef(address, "Master")
+        return endpoint.askSync(getattr(question, "MODULE$"), tag)
+
+
+def living_workers(host: str, port: int) -> list[tuple[int, int]] | None:
+    """Cores and MiB of each Spark worker that gets executors, by a master's page; None if that can't be read."""
+    page = HTTPConnection(host, port, timeout=PAGE_S)
+    try:
+        page.request("GET", "/json/")
+        found = json.loads(page.getresponse().read())
+        return [(each["cores"], each["memory"]) for each in found["workers"] if each["state"] == _ALIVE]
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        log.debug("The page of the master at %s:%s can't be read", host, port, exc_info=True)
+        return None
+    finally:
+        page.close()

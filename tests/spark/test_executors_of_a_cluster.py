@@ -20,6 +20,7 @@ from mirror_connect.app.supervisor.process_ends import REMOTE_LEASE_S
 from mirror_connect.app.supervisor.remote_watch import GIVEN_UP
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import FAKE_TASKS, SparkRig, spark_rig, wanted
+from tests.waiting import wait_for_state
 
 pytestmark = [
     pytest.mark.spark,
@@ -29,6 +30,8 @@ pytestmark = [
 ]
 
 SLOTS = 4
+# Of a Spark worker that dies.
+LARGE = 48
 TASKS = [TaskId("c", number) for number in range(4)]
 
 
@@ -166,7 +169,16 @@ async def test_tasks_leave_a_host_that_froze_before_any_task_was_heard_there(
         host.resume()
 
 
-async def test_an_executor_larger_than_any_spark_worker_is_named(cluster: SparkCluster) -> None:
+async def test_an_executor_larger_than_any_living_spark_worker_is_named(cluster: SparkCluster) -> None:
+    dead = cluster.add_worker(LARGE)
+    cluster.wait_workers(len(cluster.workers))
+    cluster.remove_worker(dead)
+    # The master keeps it in its list for a quarter of an hour.
+    wait_for_state(lambda: (LARGE, "DEAD") in _spark_workers(cluster), "the master knows that it is dead", 120)
     async with spark_rig({**cluster.properties, "spark.executor.cores": "64"}) as rig:
         says = f"spark.executor.cores=64 is too large: no Spark worker has more than {SLOTS}."
         await rig.until(lambda: says in (rig.spark.absence or ""), "the line says what is too large")
+
+
+def _spark_workers(cluster: SparkCluster) -> set[tuple[int, str]]:
+    return {(each["cores"], each["state"]) for each in cluster.state().get("workers", ())}
