@@ -36,7 +36,8 @@ FORGET_S: Final = 60.0
 # The whole end. foreground.LAST_RESORT_S is later, and Kubernetes and systemd have more patience than that.
 END_S: Final = 8.5
 # What each step has at the least, however long those before it take. What they do not need is for it, too.
-SPARK_ENDS_S: Final = 1.0
+# Longer than kubernetes_objects.STOP_S.
+SPARK_ENDS_S: Final = 2.0
 # What is left of Spark is killed then, and its scratch files are removed: a moment, but not on a machine with too much work.
 SPARK_KILLED_S: Final = 2.5
 LEAVING_S: Final = 0.8

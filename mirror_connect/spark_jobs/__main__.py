@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 import psutil
@@ -33,6 +34,8 @@ from mirror_connect.spark_jobs.spark_settings import DEFAULTS, archive_option
 log = logging.getLogger("mirror_connect.spark_jobs")
 # Set when this process ends its JVM itself.
 _ending: Final = threading.Event()
+# What is done then before all processes are killed.
+_first_of_all: Final[list[Callable[[], None]]] = []
 
 
 def run(hello: dict[str, Any]) -> None:
@@ -50,7 +53,8 @@ def run(hello: dict[str, Any]) -> None:
         log.critical("its JVM could not be started: %s", error)
         sys.exit(1)
     log.debug("Start: the JVM is coming up")
-    from mirror_connect.spark_jobs.application import Application  # noqa: PLC0415 — see the module
+    from mirror_connect.spark_jobs import kubernetes_objects  # noqa: PLC0415 — see the module
+    from mirror_connect.spark_jobs.application import Application  # noqa: PLC0415
 
     try:
         session = opening.session()
@@ -59,16 +63,21 @@ def run(hello: dict[str, Any]) -> None:
     log.debug("Start: the session is open")
     jvm: subprocess.Popen[bytes] = session.sparkContext._gateway.proc
     threading.Thread(target=_end_with_the_jvm, args=(jvm,), name="jvm", daemon=True).start()
+    if kubernetes_objects.are_made(session):
+        _first_of_all.append(kubernetes_objects.ending(session))
+        kubernetes_objects.remove_in_background(session)
     Application(hello, session).run()
 
 
 def _end_with_the_worker(scratch: str) -> None:
-    """Blocks until standard input ends, then ends this whole process tree without asking anyone."""
+    """Blocks until standard input ends, then ends this whole process tree without asking any of it."""
     while sys.stdin.readline():
         pass
     _ending.set()
     # py4j logs the loss of its JVM, which is intended here.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    for step in _first_of_all:
+        step()
     _kill_the_rest()
     shutil.rmtree(scratch, ignore_errors=True)
     # The main thread may have started another process in between. Without the directory it can't do that again.

@@ -9,23 +9,25 @@ import pytest
 import yaml
 
 from deploy.local import LocalCluster
+from deploy.local.spark_executor import Executor
 from tests.e2e.ends import wait_ends
 from tests.e2e.executors import PROPERTIES, at_work, contents, once_config
 from tests.e2e.identity_topics import produce_shapes, produce_transactions
 from tests.e2e.longest_pause import longest_pause
 from tests.e2e.pods import DRIVER_POD, KUBERNETES, Pods
-from tests.e2e.product import Product
+from tests.e2e.product import JVM, Product
 from tests.seeds import chance
 from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
-SHAPES, TX, NUMBERS = (f"in-pods-{name}" for name in ("shapes", "tx", "numbers"))
+SHAPES, TX, NUMBERS, DRAINED = (f"in-pods-{name}" for name in ("shapes", "tx", "numbers", "drained"))
 PARTITIONS: Final = {SHAPES: 3, TX: 2}
 TASKS: Final = 4
 EXECUTORS: Final = 2
 GOES_ON_S: Final = 60.0
 STARTS_S: Final = 300.0
+NOT_FOUND: Final = 404
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +102,53 @@ def test_an_executor_that_is_killed_under_load_loses_and_repeats_nothing(
     assert still <= GOES_ON_S
     wait_for_state(lambda: len(product.executors()) == EXECUTORS, "another pod is there", STARTS_S)
     assert len({pod["metadata"]["name"] for pod in pods.asked()} - before) == 1
+
+
+def test_an_executor_whose_node_is_drained_hands_over_before_its_pod_ends(
+    pods: Pods,
+    product: Product,
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    drained = []
+
+    def busy() -> list[Executor]:
+        return [each for each in product.executors() if at_work(each, target_cluster)]
+
+    def drain() -> None:
+        # The new pod of the test before gets tasks within a minute or two.
+        wait_for_state(lambda: len(busy()) == EXECUTORS, "both executors are busy", STARTS_S)
+        drained.append(chance(DRAINED).choice(busy()))
+        assert pods.drain(drained[0]), product.log_tail(60)
+
+    still = longest_pause(product, source_cluster, target_cluster, DRAINED, drain, tasks=TASKS, patience_s=STARTS_S)
+    with capsys.disabled():
+        print(f" [stood still for {still:.1f} s at most]", end="")
+    assert still <= GOES_ON_S
+    assert f"leaves executor {drained[0].id}, which is being decommissioned" in product.log_text()
+    wait_for_state(lambda: len(product.executors()) == EXECUTORS, "another pod is there", STARTS_S)
+
+
+def test_a_driver_that_starts_again_deletes_what_the_one_before_has_left(pods: Pods, product: Product) -> None:
+    (before,) = applications(pods)
+    product.kill(JVM)
+    wait_for_state(lambda: len(product.executors()) == EXECUTORS, "new pods are there", STARTS_S)
+    wait_for_state(lambda: len(applications(pods)) == 1, "what the former driver had is gone", STARTS_S)
+    assert applications(pods).isdisjoint({before})
+    assert (len(pods.asked()), len(pods.api.all("configmaps"))) == (EXECUTORS, 1)
+
+
+def test_nothing_is_left_after_the_end_and_no_more_rights_were_needed(pods: Pods, product: Product) -> None:
+    # If the worker dies, Kubernetes deletes them with its pod.
+    for each in (*pods.asked(), *pods.api.all("configmaps")):
+        assert [owner["name"] for owner in each["metadata"]["ownerReferences"]] == [DRIVER_POD]
+    assert product.stop(60) == 0
+    assert (pods.asked(), pods.api.all("configmaps")) == ([], [])
+    wait_for_state(lambda: not pods.executors, "no executor is left", STARTS_S)
+    assert [line for status, line in pods.api.refused if status != NOT_FOUND] == []
+
+
+def applications(pods: Pods) -> set[str]:
+    """Whose pods and ConfigMaps there are."""
+    return {each["metadata"]["labels"]["spark-app-selector"] for each in (*pods.asked(), *pods.api.all("configmaps"))}
