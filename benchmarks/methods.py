@@ -162,9 +162,10 @@ HOW: Final = {
         " Spark clusters of their own on this machine. A fourth worker copies with 1 to 16 tasks. All run all the while, and"
         " wait without a turn. Each round goes forwards or backwards, and the next one the other way. CPU is that of all"
         " processes: the worker, its driver, Spark's master and workers, executors, tasks. The ratios are medians of those"
-        f" of single rounds. Of each copying the first {spark_placement.SETTLE_S:g} s do not count. MB are those of the"
-        " source's batches. The brokers run on the same processors, so throughput is this machine's and not that of a"
-        " cluster."
+        " of single rounds. A quota of the source's broker holds the tasks back until all run and each partition has a"
+        f" record on the target. {spark_placement.SETTLE_S:g} s after its end measuring begins, and lasts for"
+        f" {spark_placement.COPY_S:g} s. MB are those of the source's batches. The brokers run on the same processors, so"
+        " throughput is this machine's and not that of a cluster."
     ),
     "Long distances": (
         "The 1 KiB profile in a topic of 1 and in one of 8 partitions, between two brokers of which at most one is far away:"

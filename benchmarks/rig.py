@@ -10,13 +10,16 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from benchmarks.broker_socket import BrokerSocket
+from benchmarks.client_quotas import LimitConsumers
 from deploy.local import Listener, LocalCluster, start_all
 from deploy.local.broker_config import SCRAM
 from deploy.local.connect import KAFKA_JVM
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.protocol.error_codes import error_name
 from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListedOffset, ListOffsets
 
 VERSION: Final = 4
+LIMIT_VERSION: Final = 0
 # Kafka's own defaults where the local clusters save time or memory; deleted data goes at once, disks are small.
 BROKER: Final = {
     "num.network.threads": "3",
@@ -103,6 +106,16 @@ class Rig:
         login = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
         self.target.run_tool("kafka.admin.ConfigCommand", [*login, *arguments.split()])
 
+    def limit_consumers(self, bytes_per_second: float | None) -> None:
+        """The source's broker gives no more than that to any client id; None: as much as it can."""
+        broker = BrokerSocket(self.source_addresses.split(",")[0])
+        try:
+            (altered,) = broker.call(LimitConsumers(bytes_per_second), LIMIT_VERSION)
+        finally:
+            broker.close()
+        if altered.error:
+            raise RuntimeError(f"the source took no quota: {error_name(altered.error)} {altered.message}")
+
     def broker_cpu(self) -> tuple[float, float]:
         """CPU seconds so far of the source's and of the target's brokers."""
         source, target = (
@@ -136,6 +149,10 @@ class Ends:
     def records(self) -> int:
         """Sum of the end offsets; what does not exist counts as empty."""
         return sum(each.offset for each in self._led())
+
+    def begun(self) -> int:
+        """How many partitions hold a record."""
+        return sum(each.offset > 0 for each in self._led())
 
     def answered(self) -> bool:
         """Whether every partition has a leader that answers."""

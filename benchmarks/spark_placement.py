@@ -1,6 +1,7 @@
 """What a record costs on a Spark cluster: one executor of four slots, two of two, and local[4], in turns; 1 to 16 tasks.
 
 Only this product is measured. Everything counts: the worker, its driver, Spark's master and workers, executors and tasks.
+Starts do not count: a quota of the source's broker holds the tasks back until all of them copy.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from benchmarks.figures import Span, median, span
 from benchmarks.findings import Aim, Table
 from benchmarks.payload import batches
 from benchmarks.plan import AIM_PLACEMENT, AIM_SCALING, PROFILES, Durations
-from benchmarks.rig import Rig
-from benchmarks.sides import OURS, Product, connector_config, in_turns
+from benchmarks.rig import Ends, Rig
+from benchmarks.sides import OURS, Product, SideError, connector_config, in_turns
 from benchmarks.throughput import FIRST_RECORD_S, REST_S, WARM_BYTES_PER_SECOND, watch
 from deploy.local.spark_cluster import SparkCluster
 
@@ -35,10 +36,20 @@ PARTITIONS: Final = 16
 # Of another topic, which one task copies.
 MANY: Final = 1_600
 PROFILE: Final = PROFILES[0]
-RECORDS: Final = 3_000_000
+RECORDS: Final = 5_000_000
+# More are left than are copied, as tasks are not equally fast: one that has reached the end would cost less.
+COPIED: Final = 0.8
+ROUNDS: Final = 4
 _OF_MANY: Final = "many"
-SETTLE_S: Final = 1.0
-COPY_S: Final = 10.0
+# Of each task while others start, and of each of its partitions: some batches in the time that starts take. A broker with a
+# quota of less than a batch gives none at all.
+HELD_BYTES_PER_SECOND: Final = 300_000
+HELD_OF_PARTITION: Final = 20_000
+# A broker tells a client to wait for the length of its samples of a quota at most.
+QUOTA_SAMPLES: Final = {"quota.window.num": "2"}
+BEGIN_S: Final = 180.0
+SETTLE_S: Final = 3.0
+COPY_S: Final = 8.0
 PSS_EVERY_S: Final = 0.3
 
 
@@ -119,13 +130,13 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (OURS
     records = int(RECORDS * durations.data_share)
     places: dict[str, list[Span]] = {place: [] for place in PLACES}
     tasks: dict[str, list[Span]] = {**{str(count): [] for count in TASKS}, _OF_MANY: []}
-    with Rig() as rig, ExitStack() as stack:
+    with Rig(QUOTA_SAMPLES) as rig, ExitStack() as stack:
         for partitions in (MANY, PARTITIONS):
             rig.create_source_topic(_topic(partitions), partitions)
             fed = feed(rig.source_addresses, _topic(partitions), partitions, pool, records)
             console.say(f"{partitions:,} partitions: {fed.records:,} records written")
         copiers = {place: stack.enter_context(_copier(place, rig, pool, durations, console)) for place in CLUSTERS}
-        for number in range(durations.rounds):
+        for number in range(min(durations.rounds, ROUNDS)):
             for place in in_turns(PLACES, number):
                 places[place].append(copiers[place].copy(PLACED_TASKS, fed.records, console))
             for count in in_turns(list(tasks), number):
@@ -133,7 +144,7 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (OURS
                 tasks[count].append(
                     copiers[WIDE].copy(1 if many else int(count), fed.records, console, MANY if many else PARTITIONS)
                 )
-        memory = copiers[TWO].peaks(PLACED_TASKS, fed.records)
+        memory = copiers[TWO].peaks(PLACED_TASKS)
     wire = fed.wire_bytes / fed.records
     return {
         "wire_bytes_per_record": wire,
@@ -155,20 +166,19 @@ class _Copier:
     def copy(self, tasks: int, records: int, console: Console, partitions: int = PARTITIONS) -> Span:
         """Copies the topic once, to a new remote topic that is deleted afterwards."""
         with self._copying(tasks, partitions) as remote:
-            seconds = SETTLE_S + COPY_S
-            found = span(watch(self._rig, self._side, remote, records, seconds, partitions=partitions), SETTLE_S)
+            enough = int(records * COPIED)
+            found = span(watch(self._rig, self._side, remote, enough, COPY_S, partitions=partitions))
         console.say(
             f"{self._place}, {tasks} tasks, {partitions:,} partitions: {found.records:,} records in {found.seconds:.1f} s,"
             f" {found.microseconds_per_record:.2f} µs a record"
         )
         return found
 
-    def peaks(self, tasks: int, records: int) -> dict[str, float]:
+    def peaks(self, tasks: int) -> dict[str, float]:
         """Megabytes of PSS while it copies, of each kind the largest process. Looking costs time, so nothing else counts."""
         tree = self._side.tree()
         found: dict[str, float] = {}
-        with self._copying(tasks, PARTITIONS) as remote:
-            self._rig.wait_for_first_record(remote, PARTITIONS, FIRST_RECORD_S)
+        with self._copying(tasks, PARTITIONS):
             until = time.monotonic() + COPY_S
             while time.monotonic() < until:
                 for name, _, megabytes in tree.pss():
@@ -178,16 +188,35 @@ class _Copier:
 
     @contextmanager
     def _copying(self, tasks: int, partitions: int) -> Iterator[str]:
+        """The remote topic, when each task has copied something of each of its partitions and has run free for a moment."""
         self._copies += 1
         alias, topic = f"{self._warm}-{self._copies}", _topic(partitions)
+        remote = f"{alias}.{topic}"
+        self._rig.limit_consumers(max(HELD_BYTES_PER_SECOND, HELD_OF_PARTITION * partitions / tasks))
         self._side.put("copy", connector_config(self._rig.source, self._rig.target, alias, topic, tasks))
         try:
-            yield f"{alias}.{topic}"
+            self._wait_all_begun(remote, tasks, partitions)
+            self._rig.limit_consumers(None)
+            time.sleep(SETTLE_S)
+            yield remote
         finally:
+            self._rig.limit_consumers(None)
             self._side.put("copy", connector_config(self._rig.source, self._rig.target, self._warm, self._warm))
             self._side.wait_running("copy")
             time.sleep(REST_S)
-            self._rig.target.delete_topic(f"{alias}.{topic}")
+            self._rig.target.delete_topic(remote)
+
+    def _wait_all_begun(self, remote: str, tasks: int, partitions: int) -> None:
+        self._side.wait_running("copy", tasks)
+        until = time.monotonic() + BEGIN_S
+        with Ends(self._rig.target, remote, partitions) as ends:
+            while (begun := ends.begun()) < partitions:
+                self._side.check_alive()
+                if time.monotonic() > until:
+                    raise SideError(
+                        f"{self._place}: {begun} of {partitions} partitions have a record after {BEGIN_S:g} s"
+                    )
+                time.sleep(0.1)
 
 
 @contextmanager
