@@ -36,6 +36,8 @@ _SECRET_ENDS: Final = (
     "api.key",
     "token",
 )
+# The name by which a statement knows a secret follows (mirror/transform_sql.py).
+_OF_SQL: Final = "spark.transform.secret."
 _JAAS_OPTION: Final = re.compile(
     r"""(?<![\w.])([\w.]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL
 )
@@ -65,7 +67,8 @@ MOST_OF_ONE: Final = 1_000
 
 def is_secret(name: str) -> bool:
     """Whether the value of a setting or login option of this name must never be shown."""
-    return name.lower().endswith(_SECRET_ENDS)
+    lower = name.lower()
+    return lower.endswith(_SECRET_ENDS) or _OF_SQL in lower
 
 
 def secrets_of(config: Mapping[str, str | None]) -> frozenset[str]:

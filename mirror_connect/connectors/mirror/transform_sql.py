@@ -1,0 +1,117 @@
+"""The SQL that a source connector applies to its records (`spark.transform.*`): what a config says, without asking Spark.
+
+Spark itself reads the statement (spark_jobs/compute/statement.py). Secrets are a column of the table `records`, so that they
+are in no statement and in no plan of Spark's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mirror_connect.connectors.config.table import LOW, PASSWORD, Key, ValidatedKey
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.secrets import HIDDEN
+
+SQL: Final = "spark.transform.sql"
+VALUE_SCHEMA: Final = "spark.transform.value.schema"
+KEY_SCHEMA: Final = "spark.transform.key.schema"
+SECRET: Final = "spark.transform.secret."
+MOST_SECRETS: Final = 100
+# Of one statement; Spark's parser takes seconds for more.
+MOST_CHARACTERS: Final = 100_000
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Config = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TransformSql:
+    """A statement with its schemas. `secret_names`: sorted, as they are in the config."""
+
+    text: str
+    value_schema: str | None = None
+    key_schema: str | None = None
+    secret_names: tuple[str, ...] = ()
+    # By their names. Spark's driver never has them: they go from the worker to the task, and as data through Spark.
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """What Spark's driver may know of it: no value of a secret."""
+        return {
+            "text": self.text,
+            "value_schema": self.value_schema,
+            "key_schema": self.key_schema,
+            "secret_names": list(self.secret_names),
+        }
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> TransformSql:
+        """See `to_json`."""
+        return TransformSql(found["text"], found["value_schema"], found["key_schema"], tuple(found["secret_names"]))
+
+
+def transform_sql_of(config: Config) -> TransformSql | None:
+    """The statement of a config; None if it has none. ConfigError if any of it is not as `check_sql` wants it."""
+    text = config.get(SQL)
+    if text is None:
+        return None
+    if not text.strip():
+        raise ConfigError(SQL, text, "it has no statement")
+    secrets = {name: config[SECRET + name] or "" for name in _secret_names(config)}
+    for name in secrets:
+        if (problem := _problem_of_name(name, secrets)) is not None:
+            raise ConfigError(SECRET + name, None, problem)
+    return TransformSql(text, config.get(VALUE_SCHEMA), config.get(KEY_SCHEMA), tuple(secrets), secrets)
+
+
+def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
+    """Adds the errors that can be known without Spark, and an entry for each secret."""
+    names = _secret_names(config)
+    for name in names:
+        setting = SECRET + name
+        value = config[setting]
+        # For a null there is an error already.
+        found = results.setdefault(setting, ValidatedKey(setting, None, None, None, []))
+        found.key = Key(setting, PASSWORD, None, LOW, f"What secrets.{name} is in {SQL}.")
+        found.value = None if value is None else HIDDEN
+        if (problem := _problem_of_name(name, names)) is not None:
+            found.errors.append(f"Invalid {setting}: {problem}")
+        elif value == "":
+            found.errors.append(f"Invalid {setting}: it is empty: give it a value, or leave it out")
+    if len(names) > MOST_SECRETS:
+        results[SECRET + names[-1]].errors.append(f"Invalid {SECRET}*: more than {MOST_SECRETS} secrets")
+    if SQL not in config:
+        for setting in (VALUE_SCHEMA, KEY_SCHEMA, *(SECRET + name for name in names)):
+            if setting in results:
+                results[setting].errors.append(f"Invalid {setting}: it needs {SQL}, which is not set")
+        return
+    for setting in (SQL, VALUE_SCHEMA, KEY_SCHEMA):
+        if setting in results and not results[setting].errors:
+            results[setting].errors += _problems_of_text(setting, config[setting] or "", as_written.get(setting))
+
+
+def _problems_of_text(setting: str, text: str, written: str | None) -> list[str]:
+    if written != text:
+        # A statement is in Spark's plans and logs. What a provider gives may be a secret.
+        what = "use a setting spark.transform.secret.NAME for it, and secrets.NAME in the statement"
+        return [f"Invalid value {written} for configuration {setting}: it can't come from a config provider: {what}"]
+    if not text.strip():
+        return [f"Invalid {setting}: it is empty"]
+    if len(text) > MOST_CHARACTERS:
+        return [f"Invalid {setting}: more than {MOST_CHARACTERS} characters"]
+    return []
+
+
+def _secret_names(config: Config) -> list[str]:
+    return sorted(name.removeprefix(SECRET) for name in config if name.startswith(SECRET))
+
+
+def _problem_of_name(name: str, names: Any) -> str | None:
+    if _NAME.fullmatch(name) is None:
+        return "the name of a secret has letters, digits and underscores, and begins with no digit"
+    if sum(each.lower() == name.lower() for each in names) > 1:
+        return "two secrets have this name, as SQL knows no case"
+    return None

@@ -1,0 +1,128 @@
+"""Spark's expressions as its parser and its analyser make them: what they call, and columns of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from mirror_connect.spark_jobs.compute.statement_error import StatementError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+_CATALYST: Final = "org.apache.spark.sql.catalyst.expressions."
+# What the time is, which Spark asks once for each epoch.
+_TIMES: Final = frozenset(
+    ("CurrentDate", "CurrentTime", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentBatchTimestamp")
+)
+# They call any method of Java, or code that is not Spark's.
+_OUTSIDE: Final = frozenset(("CallMethodViaReflection", "TryReflect", "ScalaUDF", "PythonUDF", "PythonUDAF"))
+_NO_IV: Final = ("''", "X''", "CAST('' AS BINARY)")
+_WINDOWS: Final = frozenset(("WindowExpression", "UnresolvedWindowExpression"))
+
+
+def null_if_it_fails(column: Column) -> Column:
+    """Null where the column raises an error. An error in the JVM would end the epoch, and name no record."""
+    jvm = _jvm()
+    expression = jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
+    return column_of(jvm.org.apache.spark.sql.catalyst.expressions.TryEval(expression))
+
+
+def column_of(expression: Any) -> Column:
+    """A column of an expression of Spark's parser."""
+    from pyspark.sql import Column  # noqa: PLC0415 — with a session only
+
+    return Column(_jvm().org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def each(sequence: Any) -> Iterator[Any]:
+    """The members of a sequence of Scala's."""
+    iterator = sequence.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def nodes(expression: Any) -> Iterator[Any]:
+    """An expression and all below it, in the order of the text."""
+    yield expression
+    for child in each(expression.children()):
+        yield from nodes(child)
+
+
+def kind(node: Any) -> str:
+    """The simple name of a node's class."""
+    return str(node.getClass().getName()).rpartition(".")[2].rstrip("$")
+
+
+def at(node: Any) -> int | None:
+    """Where a node begins in the statement; None if Spark does not know it."""
+    found = node.origin().startIndex()
+    return int(found.get()) if found.isDefined() else None
+
+
+def check_parsed(expression: Any) -> None:
+    """Refuses what can be no expression of one record, as far as the parser shows it."""
+    for node in nodes(expression):
+        name = kind(node)
+        if name.startswith("UnresolvedStar"):
+            raise StatementError("* is not taken within an expression: name the columns", at(node))
+        if name in _WINDOWS:
+            raise StatementError("a window is not taken: a statement sees one record at a time", at(node))
+        if "Subquery" in name or name in ("Exists", "ListQuery"):
+            raise StatementError("a subquery is not taken: a statement sees one record at a time", at(node))
+        if name.startswith("ExpressionWith") or name in ("NamedParameter", "PosParameter"):
+            raise StatementError("a parameter is not taken: write the value or the name itself", at(node))
+
+
+def check_analysed(expression: Any, index: int | None) -> None:
+    """Refuses what gives another result for the same record, or reaches outside. `index`: where the expression begins."""
+    for node in nodes(expression):
+        full = str(node.getClass().getName())
+        name = kind(node)
+        place = at(node) if at(node) is not None else index
+        if name in _TIMES:
+            raise StatementError(
+                f"{node.prettyName()} is not taken: it is the time at which Spark began an epoch, some minutes ago: "
+                "processed_at is the time at which a record is processed",
+                place,
+            )
+        if not full.startswith(_CATALYST) or name in _OUTSIDE:
+            raise StatementError(f"{node.prettyName()} is not taken: it reaches outside of the record", place)
+        if name == "AesEncrypt" and node.iv().sql() in _NO_IV and node.mode().sql().upper() != "'ECB'":
+            raise StatementError(
+                "aes_encrypt is not taken without its iv: a record that is copied again after a crash would become "
+                "another one",
+                place,
+            )
+        if not node.deterministic() and all(child.deterministic() for child in each(node.children())):
+            raise StatementError(
+                f"{node.prettyName()} is not taken: a record that is copied again after a crash would become another one: "
+                "make it of the record's own columns, as sha2(concat(topic, partition, offset), 256)",
+                place,
+            )
+
+
+def _jvm() -> Any:
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    return SparkContext._jvm
+
+
+class active:  # noqa: N801 — it is used like a function
+    """Makes a session the one whose settings Spark's parser and analyser read, in this thread."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        sessions = self._session._jvm.org.apache.spark.sql.classic.SparkSession
+        self._before = sessions.getActiveSession()
+        sessions.setActiveSession(self._session._jsparkSession)
+
+    def __exit__(self, *_: object) -> None:
+        sessions = self._session._jvm.org.apache.spark.sql.classic.SparkSession
+        if self._before.isDefined():
+            sessions.setActiveSession(self._before.get())
+        else:
+            sessions.clearActiveSession()

@@ -1,0 +1,132 @@
+"""The table `records` of a connector's statement: its columns, and how JSON in key and value becomes their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, VALUE_SCHEMA, TransformSql
+from mirror_connect.spark_jobs.compute.expressions import null_if_it_fails
+from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+RECORDS: Final = "records"
+KEY: Final = "key"
+VALUE: Final = "value"
+HEADERS: Final = "headers"
+TIMESTAMP: Final = "timestamp"
+SECRETS: Final = "secrets"
+HEADERS_TYPE: Final = "array<struct<key: string, value: binary>>"
+# In the order in which a statement and a frame have them.
+COLUMNS: Final = ("topic", "partition", "offset", TIMESTAMP, KEY, VALUE, HEADERS, "processed_at")
+CHANGEABLE: Final = (KEY, VALUE, HEADERS, TIMESTAMP)
+# Beside them in each row, and never seen by a statement.
+ROW: Final = "__row"
+PAD: Final = "__pad"
+HIDDEN: Final = (ROW, PAD)
+# Whether this column of bytes is no JSON object of its schema.
+_BAD: Final = "__bad_"
+_OBJECT: Final = r"(?s)^\s*\{.*\}\s*$"
+_OPTIONS: Final = {"mode": "FAILFAST", "columnNameOfCorruptRecord": "__corrupt"}
+
+
+def frame_type(columns: Iterable[str], sql: TransformSql) -> StructType:
+    """The type of the frame that the rows of a task are: hidden columns, then these of the table."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 — with a session only
+
+    types = _types(sql)
+    return StructType([StructField(name, types[name]) for name in (*HIDDEN, *columns)])
+
+
+def empty_table(session: SparkSession, sql: TransformSql) -> DataFrame:
+    """The table without any row, as a statement sees it."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
+
+    types = {**_types(sql), **_schemas(session, sql)}
+    return empty_frame(session, StructType([StructField(name, types[name]) for name in types if name not in HIDDEN]))
+
+
+def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
+    """A frame of this type without any row. Nothing has to run for it."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 — with a session only
+
+    java = session._jsparkSession
+    rows = session._jvm.java.util.ArrayList()
+    return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+
+
+def with_json(frame: DataFrame, sql: TransformSql) -> tuple[DataFrame, dict[str, Column]]:
+    """A frame whose key and value are read by their schemas; and by column a condition: it is no JSON object of its schema.
+
+    What Spark reads of a wrong object would be half of it. So a fault makes all of it null.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
+
+    schemas = {name: each for name, each in _schemas(frame.sparkSession, sql).items() if name in frame.columns}
+    if not schemas:
+        return frame, {}
+    read = []
+    for name in frame.columns:
+        if name not in schemas:
+            read.append(f.col(name))
+            continue
+        text = f.col(name).cast("string")
+        # Spark would take what follows an object for nothing, and replace characters that are none.
+        given = f.when(f.is_valid_utf8(text) & text.rlike(_OBJECT), text)
+        read.append(null_if_it_fails(f.from_json(given, schemas[name], _OPTIONS)).alias(name))
+        read.append(f.col(name).isNotNull().alias(_BAD + name))
+    return frame.select(*read), {name: f.col(_BAD + name) & f.col(name).isNull() for name in schemas}
+
+
+def setting_of(name: str) -> str:
+    """The setting of a column's schema."""
+    return VALUE_SCHEMA if name == VALUE else KEY_SCHEMA
+
+
+def _types(sql: TransformSql) -> dict[str, DataType]:
+    from pyspark.sql import types as t  # noqa: PLC0415
+
+    header = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
+    found: dict[str, DataType] = {
+        ROW: t.LongType(),
+        PAD: t.BinaryType(),
+        "topic": t.StringType(),
+        "partition": t.IntegerType(),
+        "offset": t.LongType(),
+        TIMESTAMP: t.TimestampType(),
+        KEY: t.BinaryType(),
+        VALUE: t.BinaryType(),
+        HEADERS: t.ArrayType(header),
+        "processed_at": t.TimestampType(),
+    }
+    if sql.secret_names:
+        found[SECRETS] = t.StructType([t.StructField(name, t.StringType()) for name in sql.secret_names])
+    return found
+
+
+def _schemas(session: SparkSession, sql: TransformSql) -> dict[str, StructType]:
+    """Columns that are read as JSON, and the type of their objects."""
+    given = {KEY: sql.key_schema, VALUE: sql.value_schema}
+    return {name: _parsed(session, setting_of(name), ddl) for name, ddl in given.items() if ddl is not None}
+
+
+def _parsed(session: SparkSession, setting: str, ddl: str) -> StructType:
+    from pyspark.sql.types import StructType, _parse_datatype_json_string  # noqa: PLC0415
+
+    with spark_errors(ddl, setting=setting):
+        java = session._jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+    found = _parse_datatype_json_string(java.json())
+    assert isinstance(found, StructType)
+    if not found.fields:
+        raise StatementError(
+            "it has no field: it must be those of an object, as: id BIGINT, name STRING", setting=setting
+        )
+    # Deep inside, Spark itself finds them when a statement names such a field.
+    names = [each.name.lower() for each in found.fields]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise StatementError(f"two fields have the name {twice}, as SQL knows no case", setting=setting)
+    return found

@@ -1,0 +1,132 @@
+"""The SELECT of a connector's statement, as Spark's parser reads it: which columns it changes, and its condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from mirror_connect.spark_jobs.compute.expressions import at, check_parsed, each, kind
+from mirror_connect.spark_jobs.compute.records_table import CHANGEABLE, COLUMNS, RECORDS
+from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ONE: Final = "a statement is one SELECT … FROM records, with or without WHERE"
+# Why not, by the plan's class.
+_REFUSED: Final = {
+    "Aggregate": "GROUP BY is not taken: a statement sees one record at a time",
+    "UnresolvedHaving": "HAVING is not taken: a statement sees one record at a time",
+    "UnresolvedQualify": "QUALIFY is not taken: a statement sees one record at a time",
+    "Sort": "ORDER BY is not taken: records keep the order that they have",
+    "GlobalLimit": "LIMIT is not taken: the next records would never be copied",
+    "LocalLimit": "LIMIT is not taken: the next records would never be copied",
+    "LimitAll": "LIMIT is not taken: the next records would never be copied",
+    "Offset": "OFFSET is not taken: WHERE says which records are copied",
+    "Distinct": "DISTINCT is not taken: a statement sees one record at a time",
+    "Union": "UNION is not taken: each record becomes one record, or none",
+    "Intersect": "INTERSECT is not taken: a statement sees one record at a time",
+    "Except": "EXCEPT is not taken: a statement sees one record at a time",
+    "Join": "JOIN is not taken",
+    "Generate": "LATERAL VIEW is not taken: each record becomes one record, or none",
+    "UnresolvedWith": f"WITH is not taken: {_ONE}",
+    "WithWindowDefinition": "WINDOW is not taken: a statement sees one record at a time",
+    "Sample": "TABLESAMPLE is not taken: use WHERE, as pmod(xxhash64(key), 100) < 10",
+    "UnresolvedHint": "a hint is not taken",
+    "UnresolvedSubqueryColumnAliases": "names of columns behind the table are not taken: name them in SELECT",
+    "OneRowRelation": f"FROM records is missing: {_ONE}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`changed`: Spark's expressions by column. `condition`: that of WHERE. `alias`: by which columns can be qualified."""
+
+    alias: str
+    changed: dict[str, Any]
+    condition: Any | None
+
+
+def parsed_select(session: SparkSession, text: str) -> Select:
+    """The SELECT of a text. StatementError."""
+    with spark_errors(text):
+        plan = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    if kind(plan) != "Project":
+        raise _refused(plan)
+    below, condition = plan.child(), None
+    if kind(below) == "Filter":
+        condition, below = below.condition(), below.child()
+    alias = RECORDS
+    if kind(below) == "SubqueryAlias":
+        alias, below = str(below.identifier().name()), below.child()
+    if kind(below) != "UnresolvedRelation":
+        raise _refused(below)
+    _check_table(below)
+    if condition is not None:
+        check_parsed(condition)
+    return Select(alias, _changed(plan, alias), condition)
+
+
+def _check_table(relation: Any) -> None:
+    name = ".".join(str(part) for part in each(relation.multipartIdentifier()))
+    if name.lower() != RECORDS:
+        raise StatementError(f"there is no table {name}: the table is {RECORDS}", at(relation))
+    if relation.isStreaming() or not relation.options().isEmpty():
+        raise StatementError(f"{RECORDS} has no options and is no STREAM(…)", at(relation))
+
+
+def _changed(plan: Any, alias: str) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    kept: set[str] = set()
+    places: dict[str, int | None] = {}
+    for item in each(plan.projectList()):
+        name = kind(item)
+        if name == "UnresolvedStar":
+            of = [str(part) for part in each(item.target().get())] if item.target().isDefined() else []
+            if of and [part.lower() for part in of] != [alias.lower()]:
+                raise StatementError(f"{'.'.join(of)}.* is not taken: name the columns", at(item))
+            continue
+        if name.startswith("UnresolvedStar"):
+            raise StatementError("* EXCEPT is not taken: a column that is left out keeps what it has", at(item))
+        if name == "UnresolvedAttribute":
+            own = _own_column(item, alias)
+            if own is not None:
+                kept.add(own)
+                continue
+        if name != "Alias":
+            shown = item.child() if name == "UnresolvedAlias" else item
+            raise StatementError(f"{shown.sql()} has no name: write … AS value", at(shown))
+        column, expression = str(item.name()).lower(), item.child()
+        _check_name(column, str(item.name()), item)
+        if kind(expression) == "UnresolvedAttribute" and _own_column(expression, alias) == column:
+            kept.add(column)
+            continue
+        if column in changed:
+            raise StatementError(f"column {column} is there twice", at(item))
+        check_parsed(expression)
+        changed[column] = expression
+        places[column] = at(item)
+    for column in kept & changed.keys():
+        raise StatementError(f"column {column} is there twice", places[column])
+    return changed
+
+
+def _own_column(attribute: Any, alias: str) -> str | None:
+    """The column of the record that this is; None if it is none."""
+    parts = [str(part).lower() for part in each(attribute.nameParts())]
+    if len(parts) > 1 and parts[0] == alias.lower():
+        parts = parts[1:]
+    return parts[0] if len(parts) == 1 and parts[0] in COLUMNS else None
+
+
+def _check_name(column: str, written: str, item: Any) -> None:
+    if column in CHANGEABLE:
+        return
+    if column in COLUMNS:
+        why = "a RegexRouter in transforms names topics" if column == "topic" else "records keep their place"
+        raise StatementError(f"{column} can't be changed: {why}", at(item))
+    raise StatementError(f"a record has no column {written}: a statement may change {', '.join(CHANGEABLE)}", at(item))
+
+
+def _refused(plan: Any) -> StatementError:
+    return StatementError(_REFUSED.get(kind(plan), f"{kind(plan)} is not taken: {_ONE}"), at(plan))

@@ -1,0 +1,193 @@
+"""A connector's statement: what it needs of each record and what it changes, and the frame in which Spark applies it.
+
+A record is one row before and after, in the same order. WHERE becomes the column `__keep`. Each changed column is computed
+only for rows that are kept, as a filter in front of it would have it. An error becomes the row's `__error`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.spark_jobs.compute.expressions import (
+    active,
+    at,
+    check_analysed,
+    column_of,
+    each,
+    kind,
+    null_if_it_fails,
+)
+from mirror_connect.spark_jobs.compute.records_table import (
+    CHANGEABLE,
+    COLUMNS,
+    PAD,
+    ROW,
+    SECRETS,
+    VALUE,
+    empty_table,
+    setting_of,
+    with_json,
+)
+from mirror_connect.spark_jobs.compute.select import Select, parsed_select
+from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
+from mirror_connect.spark_jobs.compute.written_columns import written
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+KEEP: Final = "__keep"
+ERROR: Final = "__error"
+_CONDITION: Final = "__where"
+_CHANGED: Final = "__changed_"
+# Of the session that reads and applies statements. The rest of the worker's settings has no effect on a statement.
+SESSION: Final = {
+    # A cast that fails is an error of the record, and not silently null: try_cast is for that.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # `${env:PASSWORD}` in a statement would be replaced before it is parsed.
+    "spark.sql.variable.substitute": "false",
+    # A table is `records`, and never a file.
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`columns`: those of a record that Spark must get. `changes`: those that come back. Both in the table's order.
+
+    `filters`: it has a WHERE. `sql`: without the values of secrets.
+    """
+
+    sql: TransformSql
+    columns: tuple[str, ...]
+    changes: tuple[str, ...]
+    filters: bool
+
+
+def statement_session(session: SparkSession) -> SparkSession:
+    """A new session for statements."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 — with a session only
+
+    # It logs each error of a statement with its trace. Whoever asks gets it as one line.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    new = session.newSession()
+    for name, value in SESSION.items():
+        new.conf.set(name, value)
+    return new
+
+
+def read_statement(session: SparkSession, sql: TransformSql) -> Statement:
+    """What a statement does, as Spark reads it; nothing is executed. StatementError. `session`: of `statement_session`."""
+    with active(session):
+        select = parsed_select(session, sql.text)
+        table = empty_table(session, sql).alias(select.alias)
+        needed: set[str] = set()
+        if select.condition is not None:
+            needed |= _check_condition(table, select.condition, sql.text)
+        for name, expression in select.changed.items():
+            needed |= _check_changed(table, name, expression, sql.text)
+        if VALUE in select.changed:
+            # A tombstone stays one.
+            needed.add(VALUE)
+        return Statement(
+            replace(sql, secrets={}),
+            tuple(name for name in (*COLUMNS, SECRETS) if name in needed),
+            tuple(name for name in CHANGEABLE if name in select.changed),
+            select.condition is not None,
+        )
+
+
+def applied(statement: Statement, frame: DataFrame) -> DataFrame:
+    """The frame with `__row`, `__pad`, `__keep`, `__error` and the changed columns, row for row and in order.
+
+    `frame`: `__row`, `__pad` and the statement's columns (records_table.frame_type). A row with a pad is no record.
+    With an error, `__keep` is false and the changed columns are null.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
+
+    session = frame.sparkSession
+    with active(session):
+        select = parsed_select(session, statement.sql.text)
+        read, faults = with_json(frame, statement.sql)
+        view = read.alias(select.alias)
+        record = f.col(PAD).isNull()
+        for fault in faults.values():
+            record = record & ~fault
+        condition = f.lit(True) if select.condition is None else f.coalesce(column_of(select.condition), f.lit(False))
+        judged = view.select("*", null_if_it_fails(f.when(record, f.struct(condition.alias("v")))).alias(_CONDITION))
+        keep = f.coalesce(f.col(f"{_CONDITION}.v"), f.lit(False))
+        table = judged.alias(select.alias)
+        changed = table.select("*", *(_guarded(view, name, keep, select) for name in statement.changes))
+        error = f.when(f.col(PAD).isNotNull(), f.lit(None))
+        for name, fault in faults.items():
+            error = error.when(fault, f.lit(f"{name} is no JSON object of {setting_of(name)}"))
+        error = error.when(f.col(_CONDITION).isNull(), f.lit("WHERE raised an error"))
+        for name in statement.changes:
+            failed = keep & f.col(_CHANGED + name).isNull()
+            error = error.when(failed, f.lit(f"the statement's {name} raised an error"))
+        told = changed.select("*", error.alias(ERROR))
+        return told.select(
+            ROW,
+            PAD,
+            (keep & f.col(ERROR).isNull()).alias(KEEP),
+            ERROR,
+            *(f.when(f.col(ERROR).isNull(), f.col(f"{_CHANGED}{name}.v")).alias(name) for name in statement.changes),
+        )
+
+
+def _guarded(view: DataFrame, name: str, keep: Column, select: Select) -> Column:
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    column = column_of(select.changed[name])
+    value = written(name, column, view.select(column.alias(name)).schema[name].dataType)
+    if name == VALUE:
+        value = f.when(f.col(f"`{select.alias}`.{VALUE}").isNotNull(), value)
+    return null_if_it_fails(f.when(keep, f.struct(value.alias("v")))).alias(_CHANGED + name)
+
+
+def _check_condition(table: DataFrame, expression: Any, text: str) -> set[str]:
+    from pyspark.sql.types import BooleanType  # noqa: PLC0415
+
+    found, analysed = _analysed(table, expression, text)
+    if not isinstance(found.schema[0].dataType, BooleanType):
+        kind_of_it = found.schema[0].dataType.simpleString()
+        raise StatementError(f"WHERE has type {kind_of_it}: it must be true or false, a BOOLEAN", at(expression))
+    return analysed
+
+
+def _check_changed(table: DataFrame, name: str, expression: Any, text: str) -> set[str]:
+    found, analysed = _analysed(table, expression, text)
+    try:
+        written(name, found[found.columns[0]], found.schema[0].dataType)
+    except StatementError as error:
+        raise StatementError(error.problem, at(expression)) from None
+    return analysed
+
+
+def _analysed(table: DataFrame, expression: Any, text: str) -> tuple[DataFrame, set[str]]:
+    """A frame of this one column, and the columns of the table that it needs. StatementError."""
+    index = at(expression)
+    with spark_errors(text):
+        found = table.select(column_of(expression).alias("it"))
+        plan = found._jdf.queryExecution().analyzed()
+    below = plan.child() if kind(plan) == "Project" else None
+    strange = plan if below is None else None if kind(below) in ("SubqueryAlias", "LocalRelation") else below
+    if strange is not None:
+        why = _WHY.get(kind(strange), f"it needs {kind(strange)}, and a statement sees one record at a time")
+        raise StatementError(why, index)
+    item = plan.projectList().apply(0)
+    check_analysed(item, index)
+    return found, {str(attribute.name()) for attribute in each(item.references().toSeq())}
+
+
+_WHY: Final = {
+    "Aggregate": "an aggregate function is not taken: a statement sees one record at a time",
+    "Generate": "a function that makes several rows is not taken: each record becomes one record, or none",
+    "Window": "a window is not taken: a statement sees one record at a time",
+}

@@ -1,0 +1,67 @@
+"""The error of a statement that can't be applied, with its place in the text; and what Spark says as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+
+_MOST: Final = 600
+
+
+class StatementError(Exception):
+    """One line for the user. `index`: of a character in the statement. `setting`: the one that is wrong, if another."""
+
+    def __init__(self, problem: str, index: int | None = None, *, setting: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.index = index
+        self.setting = setting
+
+    def line(self, text: str) -> str:
+        """The problem and its place in the statement."""
+        return self.problem if self.index is None else f"{self.problem} ({place_of(text, self.index)})"
+
+
+def place_of(text: str, index: int) -> str:
+    """`line 1, column 8` of a character."""
+    before = text[: max(0, min(index, len(text)))]
+    return f"line {before.count(chr(10)) + 1}, column {len(before) - (before.rfind(chr(10)) + 1) + 1}"
+
+
+@contextmanager
+def spark_errors(text: str, *, setting: str | None = None) -> Iterator[None]:
+    """Makes a StatementError of what Spark says of a text: a statement, or the schema in `setting`."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 — it is imported with the session
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.errors.exceptions.captured import convert_exception  # noqa: PLC0415
+
+    try:
+        yield
+    except PySparkException as error:
+        raise _error_of(error, text, setting) from None
+    except Py4JJavaError as error:
+        raise _error_of(convert_exception(error.java_exception), text, setting) from None
+
+
+def _error_of(error: PySparkException, text: str, setting: str | None) -> StatementError:
+    message = error.getMessage() or str(error)
+    line = " ".join(message.split("\n\nJVM stacktrace", maxsplit=1)[0].split("\n== SQL", maxsplit=1)[0].split())
+    if len(line) > _MOST:
+        line = f"{line[:_MOST]} …"
+    return StatementError(line, None if setting else _index(error, text), setting=setting)
+
+
+def _index(error: Any, text: str) -> int | None:
+    for each in error.getQueryContext():
+        if each.contextType().name == "SQL" and each.startIndex() >= 0:
+            return int(each.startIndex())
+    # Where the parser has stopped.
+    origin = getattr(error, "_origin", None)
+    if origin is None or not (origin.line().isDefined() and origin.startPosition().isDefined()):
+        return None
+    before = text.split("\n")[: int(origin.line().get()) - 1]
+    return sum(len(each) + 1 for each in before) + int(origin.startPosition().get())

@@ -1,0 +1,332 @@
+"""A connector's SQL as Spark reads and applies it: one row for each record, in order, whatever the statement says.
+
+One session for all tests. No row goes through Python's processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pytest
+
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.spark_jobs.compute.records_table import PAD, ROW, VALUE, frame_type
+from mirror_connect.spark_jobs.compute.statement import (
+    ERROR,
+    KEEP,
+    Statement,
+    applied,
+    read_statement,
+    statement_session,
+)
+from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.session import open_session
+
+pytestmark = pytest.mark.spark
+
+SCHEMA: Final = "id BIGINT, country STRING, email STRING, card STRING"
+WHEN: Final = datetime.datetime(2026, 11, 26, 12, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
+        opened = open_session(
+            {
+                "spark.master": "local[1]",
+                "spark.sql.codegen.wholeStage": "true",
+                "spark.sql.codegen.factoryMode": "FALLBACK",
+            }
+        )
+        gateway = opened.sparkContext._gateway
+        try:
+            yield statement_session(opened)
+        finally:
+            opened.stop()
+            with contextlib.suppress(OSError):
+                gateway.proc.stdin.close()
+            gateway.proc.wait(30)
+
+
+@pytest.fixture(scope="module")
+def interpreted(session: Any) -> Any:
+    """The same without generated code, as it takes longer to compile than such a test."""
+    new = statement_session(session)
+    new.conf.set("spark.sql.codegen.wholeStage", "false")
+    new.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return new
+
+
+def statement(session: Any, text: str, value_schema: str | None = None, secrets: Sequence[str] = ()) -> Statement:
+    return read_statement(session, TransformSql(text, value_schema, None, tuple(secrets)))
+
+
+def rows(session: Any, found: Statement, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What becomes of records; a record has only what matters."""
+    kinds = frame_type(found.columns, found.sql)
+    values = [tuple({ROW: number, **each}.get(name) for name in kinds.names) for number, each in enumerate(records)]
+    frame = session.createDataFrame(values, kinds)
+    after = applied(found, frame)
+    assert after.columns == [ROW, PAD, KEEP, ERROR, *found.changes]
+    return [each.asDict() for each in after.collect()]
+
+
+def changed(session: Any, text: str, value: bytes | None, **others: Any) -> Any:
+    """The value of one record after the statement."""
+    schema = others.pop("schema", None)
+    [row] = rows(session, statement(session, text, schema), [{"value": value, **others}])
+    assert (row[KEEP], row[ERROR]) == (True, None)
+    return None if row[VALUE] is None else bytes(row[VALUE])
+
+
+def test_a_statement_says_what_it_needs_and_what_it_changes(session: Any) -> None:
+    found = statement(session, "select r.*, upper(R.topic) AS KEY from Records r where `offset` > 5")
+    assert (found.columns, found.changes, found.filters) == (("topic", "offset"), ("key",), True)
+    found = statement(session, "SELECT * FROM records")
+    assert (found.columns, found.changes, found.filters) == ((), (), False)
+    found = statement(
+        session, "SELECT sha2(concat(secrets.salt, value.email), 256) AS key FROM records", SCHEMA, ["salt"]
+    )
+    assert (found.columns, found.changes, found.filters) == (("value", "secrets"), ("key",), False)
+
+
+def test_what_is_not_changed_is_the_records_own(session: Any) -> None:
+    found = statement(session, "SELECT key AS key, topic, value FROM records WHERE partition = 1")
+    assert found.changes == ()
+    after = rows(session, found, [{"partition": 1}, {"partition": 2}, {"partition": None}])
+    assert [each[KEEP] for each in after] == [True, False, False]
+
+
+def test_a_column_is_computed_only_for_rows_that_are_kept(session: Any) -> None:
+    found = statement(session, "SELECT CAST(100 / partition AS STRING) AS key FROM records WHERE partition <> 0")
+    after = rows(session, found, [{"partition": 0}, {"partition": 8}])
+    assert [(each[KEEP], each[ERROR], each["key"]) for each in after] == [(False, None, None), (True, None, b"12.5")]
+
+
+def test_an_error_is_the_records_and_names_nothing_of_it(session: Any) -> None:
+    text = "SELECT CAST(CAST(key AS STRING) AS INT) = 1 AND raise_error('x') AS nothing FROM records"
+    with pytest.raises(StatementError):
+        statement(session, text)
+    found = statement(
+        session, "SELECT CAST(CAST(CAST(key AS STRING) AS INT) AS STRING) AS key FROM records WHERE 4 / partition > 0"
+    )
+    after = rows(
+        session,
+        found,
+        [
+            {"key": b"12", "partition": 1},
+            {"key": b"geheim", "partition": 1},
+            {"key": b"12", "partition": 0},
+            {PAD: b"pad"},
+        ],
+    )
+    assert [(each[KEEP], each[ERROR], each["key"]) for each in after] == [
+        (True, None, b"12"),
+        (False, "the statement's key raised an error", None),
+        (False, "WHERE raised an error", None),
+        (False, None, None),
+    ]
+
+
+MASKED: Final = """
+SELECT named_struct(
+         'id', value.id,
+         'country', value.country,
+         'email', sha2(concat(secrets.pepper, value.email), 256),
+         'card', mask(left(value.card, length(value.card) - 4), '*', '*', '*', NULL) || right(value.card, 4)
+       ) AS value
+FROM records
+WHERE value IS NULL OR value.country = 'EU'
+"""
+
+
+def test_customers_are_masked_and_filtered_and_tombstones_stay(session: Any) -> None:
+    found = statement(session, MASKED, SCHEMA, ["pepper"])
+    customer = {"id": 7, "country": "EU", "email": "a@example.org", "card": "4111111111111111", "other": "secret"}
+
+    def record(value: object) -> dict[str, Any]:
+        return {"value": value if value is None else json.dumps(value).encode(), "secrets": ("pepper",)}
+
+    after = rows(
+        session,
+        found,
+        [record(customer), record({**customer, "country": "US"}), record(None), record([customer]), record("EU")],
+    )
+    assert [(each[KEEP], each[ERROR]) for each in after] == [
+        (True, None),
+        (False, None),
+        (True, None),
+        *[(False, "value is no JSON object of spark.transform.value.schema")] * 2,
+    ]
+    assert json.loads(after[0]["value"]) == {
+        "id": 7,
+        "country": "EU",
+        "email": hashlib.sha256(b"peppera@example.org").hexdigest(),
+        "card": "************1111",
+    }
+    assert [each["value"] for each in after[1:]] == [None] * 4
+
+
+VALUES: Final = {
+    b'{"id": 1}': True,
+    b' {"id": null, "more": [1]}\n': True,
+    None: True,
+    b'{"id": "x"}': False,
+    b'{"id": 1': False,
+    b'{"id": 1} x': False,
+    b"": False,
+    b"null": False,
+    b'[{"id": 1}]': False,
+    b'{"email": "\xff"}': False,
+}
+
+
+def test_a_value_that_is_no_json_of_its_schema_is_an_error(session: Any) -> None:
+    found = statement(session, "SELECT * FROM records WHERE value IS NULL OR true", SCHEMA)
+    after = rows(session, found, [{"value": each} for each in VALUES])
+    assert {value: row[KEEP] for value, row in zip(VALUES, after, strict=True)} == VALUES
+    assert [row[ERROR] is None for row in after] == list(VALUES.values())
+
+
+def test_columns_are_written_as_a_record_has_them(interpreted: Any) -> None:
+    session = interpreted
+    assert changed(session, "SELECT 'ü' AS value FROM records", b"x") == "ü".encode()
+    assert changed(session, "SELECT 'x' AS value FROM records", None) is None
+    assert changed(session, "SELECT NULL AS value FROM records", b"x") is None
+    assert changed(session, "SELECT map('a', array(1)) AS value FROM records", b"x") == b'{"a":[1]}'
+    found = statement(
+        session,
+        """SELECT array_append(headers, named_struct('key', 'from', 'value', CAST('eu' AS BINARY))) AS headers,
+                  timestamp + INTERVAL 1 HOUR AS timestamp FROM records""",
+    )
+    [row] = rows(session, found, [{"headers": [("a", None)], "timestamp": WHEN}])
+    assert [tuple(each) for each in row["headers"]] == [("a", None), ("from", b"eu")]
+    assert row["timestamp"].astimezone(datetime.UTC) == WHEN + datetime.timedelta(hours=1)
+    [row] = rows(session, statement(session, "SELECT NULL AS headers FROM records"), [{}])
+    assert (row[ERROR], row["headers"]) == (None, [])
+    for text in (
+        "SELECT array(named_struct('key', CAST(NULL AS STRING), 'value', key)) AS headers FROM records",
+        "SELECT TIMESTAMP '1969-01-01' AS timestamp FROM records",
+        "SELECT CAST(NULL AS TIMESTAMP) AS timestamp FROM records",
+    ):
+        [row] = rows(session, statement(session, text), [{}])
+        assert (row[KEEP], row[ERROR] is None) == (False, False)
+
+
+REFUSED: Final = {
+    "INSERT INTO x SELECT * FROM records": None,
+    "SELECT key FROM records; SELECT 1": None,
+    "SELECT key,\n FROM records": None,
+    "SELECT 1 AS key": None,
+    "SELECT * FROM others": 14,
+    "SELECT * FROM a.records": 14,
+    "WITH x AS (SELECT * FROM records) SELECT * FROM x": None,
+    "SELECT * FROM (SELECT * FROM records)": None,
+    "SELECT * FROM records ORDER BY offset": None,
+    "SELECT * FROM records LIMIT 5": None,
+    "SELECT DISTINCT * FROM records": None,
+    "SELECT * FROM records UNION ALL SELECT * FROM records": None,
+    "SELECT * FROM records a JOIN records b ON a.key = b.key": None,
+    "SELECT * FROM records TABLESAMPLE (10 PERCENT)": None,
+    "SELECT * FROM records LATERAL VIEW explode(headers) h AS x": None,
+    "SELECT topic FROM records GROUP BY topic": None,
+    "SELECT count(*) AS key FROM records": None,
+    "SELECT max(key) AS key FROM records": 7,
+    "SELECT explode(headers) AS headers FROM records": 7,
+    "SELECT row_number() OVER (ORDER BY key) AS key FROM records": 7,
+    "SELECT * FROM records WHERE key IN (SELECT 1)": None,
+    "SELECT (SELECT 1) AS key FROM records": None,
+    "SELECT upper(topic) FROM records": 7,
+    "SELECT upper(topic) AS topic FROM records": 7,
+    "SELECT 1 AS offset FROM records": 7,
+    "SELECT 'a' AS colour FROM records": 7,
+    "SELECT 'a' AS key, 'b' AS key FROM records": 19,
+    "SELECT key, 'b' AS key FROM records": 12,
+    "SELECT * EXCEPT (key) FROM records": 7,
+    "SELECT struct(*) AS value FROM records": 14,
+    "SELECT 1 AS key FROM records": 7,
+    "SELECT value AS timestamp FROM records": 7,
+    "SELECT array(1) AS headers FROM records": 7,
+    "SELECT * FROM records WHERE offset": 28,
+    "SELECT colour AS key FROM records": 7,
+    "SELECT __row AS key FROM records": 7,
+    "SELECT secrets.salt AS key FROM records": 7,
+    "SELECT hmac(key, 'a') AS key FROM records": 7,
+    "SELECT rand() AS key FROM records": 7,
+    "SELECT concat(key,\n  uuid()) AS key FROM records": 21,
+    "SELECT now() AS timestamp FROM records": 7,
+    "SELECT CAST(unix_timestamp() AS STRING) AS key FROM records": 12,
+    "SELECT CAST(current_date AS STRING) AS key FROM records": 12,
+    "SELECT java_method('java.lang.System', 'exit', 1) AS key FROM records": 7,
+    "SELECT reflect('java.util.UUID', 'randomUUID') AS key FROM records": 7,
+    "SELECT monotonically_increasing_id() AS key FROM records": 7,
+    "SELECT input_file_name() AS key FROM records": 7,
+    "SELECT aes_encrypt(key, key) AS key FROM records": 7,
+    "SELECT IDENTIFIER('key') AS key FROM records": 7,
+    "SELECT :x AS key FROM records": 7,
+}
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=[each.replace("\n", " ") for each in REFUSED])
+def test_what_is_no_step_of_one_record_is_refused_with_its_place(session: Any, text: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        statement(session, text)
+    line = refused.value.line(text)
+    assert "\n" not in line
+    assert "JVM" not in line
+    if REFUSED[text] is not None:
+        assert refused.value.index == REFUSED[text], line
+
+
+def test_a_schema_that_is_none_is_refused_by_its_setting(session: Any) -> None:
+    for schema in ("id BIGINTEGER", "", "id", "id INT, ID STRING"):
+        with pytest.raises(StatementError) as refused:
+            statement(session, "SELECT value FROM records", schema)
+        assert refused.value.setting == "spark.transform.value.schema"
+
+
+def some_record(chance: random.Random) -> dict[str, Any]:
+    number = chance.randrange(100)
+    return {
+        "partition": chance.choice((None, *range(-2, 3))),
+        "key": chance.choice((None, b"", b"x", b"\xff", str(number).encode())),
+        "value": chance.choice((None, b"", b"{", b'{"id": "a"}', b'{"id": %d}' % (number - 50))),
+        PAD: chance.choice((None, None, None, b"", b"pad")),
+    }
+
+
+def test_each_row_is_there_once_and_in_order_and_what_is_not_kept_is_null(session: Any) -> None:
+    chance = random.Random(18)
+    records = [some_record(chance) for _ in range(3000)]
+    for each in (
+        statement(
+            session,
+            "SELECT CAST(CAST(CAST(key AS STRING) AS INT) AS STRING) AS key FROM records WHERE 6 % partition = 0",
+        ),
+        statement(
+            session, "SELECT named_struct('n', value.id + 1) AS value FROM records WHERE value.id % 2 = 0", SCHEMA
+        ),
+    ):
+        after = rows(session, each, records)
+        assert [row[ROW] for row in after] == list(range(len(records)))
+        assert [row[PAD] for row in after] == [record[PAD] for record in records]
+        kept = [row for row in after if row[KEEP]]
+        assert 0 < len(kept) < len(records)
+        for row in after:
+            if not row[KEEP]:
+                assert [row[name] for name in each.changes] == [None]
+            if row[PAD] is not None:
+                assert (row[KEEP], row[ERROR]) == (False, None)
+            assert not (row[KEEP] and row[ERROR])
+        if each.changes == ("value",):
+            assert all(json.loads(row[VALUE])["n"] % 2 for row in kept)
+        else:
+            assert [row["key"] for row in kept] == [records[row[ROW]]["key"] or None for row in kept]

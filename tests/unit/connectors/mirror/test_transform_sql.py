@@ -1,0 +1,98 @@
+"""What a connector's config says of its statement, before Spark is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.connectors.config.table import LOW, STRING, ConfigTable, Key, ValidatedKey
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.transform_sql import (
+    KEY_SCHEMA,
+    MOST_CHARACTERS,
+    MOST_SECRETS,
+    SECRET,
+    SQL,
+    VALUE_SCHEMA,
+    TransformSql,
+    check_sql,
+    transform_sql_of,
+)
+from mirror_connect.connectors.secrets import HIDDEN, is_secret
+
+TEXT = "SELECT * FROM records"
+TABLE = ConfigTable(*(Key(name, STRING, None, LOW, "") for name in (SQL, VALUE_SCHEMA, KEY_SCHEMA)))
+
+
+def checked(config: dict[str, str | None], written: dict[str, str | None] | None = None) -> dict[str, ValidatedKey]:
+    results = {name: each for name, each in TABLE.validate_all(config, written).items() if name in config}
+    check_sql(results, config, written or config)
+    return results
+
+
+def errors(config: dict[str, str | None], written: dict[str, str | None] | None = None) -> dict[str, list[str]]:
+    return {name: each.errors for name, each in checked(config, written).items() if each.errors}
+
+
+def test_a_config_without_a_statement_has_none() -> None:
+    assert transform_sql_of({"topics": "a"}) is None
+    assert errors({"topics": "a"}) == {}
+
+
+def test_a_statement_has_its_schemas_and_secrets() -> None:
+    config = {SQL: TEXT, VALUE_SCHEMA: "id INT", KEY_SCHEMA: "k INT", f"{SECRET}b": "two", f"{SECRET}A": "one"}
+    assert errors(dict(config)) == {}
+    found = transform_sql_of(config)
+    assert found == TransformSql(TEXT, "id INT", "k INT", ("A", "b"), {"A": "one", "b": "two"})
+
+
+def test_nothing_shows_a_secret_and_sparks_driver_never_has_it() -> None:
+    found = transform_sql_of({SQL: TEXT, f"{SECRET}salt": "geheim"})
+    assert found is not None
+    assert "geheim" not in repr(found)
+    assert "geheim" not in str(found.to_json())
+    assert TransformSql.from_json(found.to_json()) == TransformSql(TEXT, secret_names=("salt",))
+    assert is_secret(f"{SECRET}salt")
+    assert is_secret(f"A->B.{SECRET}SALT")
+    shown = checked({SQL: TEXT, f"{SECRET}salt": "geheim"})[f"{SECRET}salt"]
+    assert (shown.value, shown.key is not None and shown.key.type) == (HIDDEN, "PASSWORD")
+
+
+@pytest.mark.parametrize(
+    ("config", "wrong"),
+    [
+        pytest.param({SQL: " "}, [SQL], id="empty_statement"),
+        pytest.param({SQL: "x" * (MOST_CHARACTERS + 1)}, [SQL], id="endless_statement"),
+        pytest.param({SQL: TEXT, VALUE_SCHEMA: ""}, [VALUE_SCHEMA], id="empty_schema"),
+        pytest.param({VALUE_SCHEMA: "id INT"}, [VALUE_SCHEMA], id="schema_without_a_statement"),
+        pytest.param({f"{SECRET}salt": "x"}, [f"{SECRET}salt"], id="secret_without_a_statement"),
+        pytest.param({SQL: TEXT, f"{SECRET}salt": ""}, [f"{SECRET}salt"], id="empty_secret"),
+        pytest.param({SQL: TEXT, f"{SECRET}my-salt": "x"}, [f"{SECRET}my-salt"], id="no_name_of_sql"),
+        pytest.param({SQL: TEXT, SECRET: "x"}, [SECRET], id="secret_without_a_name"),
+        pytest.param(
+            {SQL: TEXT, f"{SECRET}salt": "x", f"{SECRET}SALT": "y"}, [f"{SECRET}SALT", f"{SECRET}salt"], id="same_names"
+        ),
+        pytest.param(
+            {SQL: TEXT, **{f"{SECRET}s{n:03}": "x" for n in range(MOST_SECRETS + 1)}},
+            [f"{SECRET}s{MOST_SECRETS:03}"],
+            id="too_many_secrets",
+        ),
+    ],
+)
+def test_what_can_be_known_without_spark_is_refused(config: dict[str, str | None], wrong: list[str]) -> None:
+    found = errors(config)
+    assert sorted(found) == sorted(wrong)
+    assert all(len(each) == 1 for each in found.values())
+
+
+def test_a_statement_never_comes_from_a_config_provider() -> None:
+    written: dict[str, str | None] = {SQL: "SELECT sha2(concat('${file:/s:pepper}', key), 256) AS key FROM records"}
+    found = errors({SQL: "SELECT sha2(concat('geheim', key), 256) AS key FROM records"}, written)
+    assert list(found) == [SQL]
+    assert "${file:/s:pepper}" in found[SQL][0]
+    assert "geheim" not in str(found)
+
+
+@pytest.mark.parametrize("config", [{SQL: ""}, {SQL: TEXT, f"{SECRET}1": "x"}])
+def test_a_config_that_was_never_validated_is_refused_too(config: dict[str, str | None]) -> None:
+    with pytest.raises(ConfigError):
+        transform_sql_of(config)
