@@ -28,6 +28,7 @@ LETTER: Final = 7.4
 MOST_NAMED: Final = 3
 COLOURS: Final = {
     "cli": "#6b7280",
+    "query": "#0369a1",
     "check": "#be185d",
     "verify": "#7c3aed",
     "app": "#2563eb",

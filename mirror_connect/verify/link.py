@@ -97,8 +97,8 @@ def link_of(
         )
     return Link(
         name=name,
-        source=_client("source", config, source),
-        target=_client("target", config, target),
+        source=client_of("source", config, source),
+        target=client_of("target", config, target),
         selection=topic_selection(settings),
         source_alias=settings.text("source.cluster.alias"),
         positions=positions,
@@ -129,7 +129,8 @@ def described_link(
     return link_of("the link", config, source=source, target=target)
 
 
-def _client(side: str, config: Mapping[str, str], given: Mapping[str, str] | None) -> Client:
+def client_of(side: str, config: Mapping[str, str], given: Mapping[str, str] | None) -> Client:
+    """The clients of a side of a source connector's config; `given` replaces its properties. Raises as `link_of`."""
     reading, administering = (source_consumer, source_admin) if side == "source" else (target_consumer, target_admin)
     if given is not None:
         if not given.get(_BOOTSTRAP):
@@ -175,21 +176,21 @@ class WorkerRest:
 
     async def config(self, connector: str) -> dict[str, str]:
         """The connector's config as it was submitted. CannotCompareError."""
-        found = await self._get(f"/connectors/{quote(connector, safe='')}/config")
+        found = await self.get(f"/connectors/{quote(connector, safe='')}/config")
         if not isinstance(found, dict):
             raise CannotCompareError(f"the worker at {self._url} has no connector {connector}")
         return {str(key): str(value) for key, value in found.items()}
 
     async def positions(self, connector: str, source_alias: str | None = None) -> Positions | None:
         """The connector's source offsets; None if the worker can't report them. `source_alias`: its present one."""
-        found = await self._get(f"/connectors/{quote(connector, safe='')}/offsets")
+        found = await self.get(f"/connectors/{quote(connector, safe='')}/offsets")
         return None if not isinstance(found, dict) else positions_in(found, source_alias)
 
     def _new_client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(timeout=30.0, auth=self._login, follow_redirects=True)
 
-    async def _get(self, path: str) -> Any:
-        """The body of the answer; None if the worker has no such resource."""
+    async def get(self, path: str) -> Any:
+        """The body of the answer; None if the worker has no such resource. CannotCompareError."""
         try:
             if self._client is not None:
                 answer = await self._client.get(self._url + path)

@@ -1,0 +1,1 @@
+"""Queries of mirrored topics by Spark: the data source `mirror`, and what `mirror-connect sql` runs."""
