@@ -145,6 +145,33 @@ With a CONNECTOR, its worker tells the link. Without one, --source, --target and
 Exit code: 0 equal, 1 different, 2 not compared or wrong usage.""",
     ),
     Command(
+        "sql",
+        "STATEMENT [OPTION …]",
+        "ask mirrored topics by SQL, in a Spark of its own",
+        "mirror_connect.cli.sql_command:main",
+        """\
+Runs one SELECT; - reads it from standard input. Tables: source.TOPIC and
+target.TOPIC (source.`a.b` for a name with dots or dashes), and ranges,
+positions, checkpoints, status. docs/query.md has their columns.
+  --connector NAME        a MirrorSourceConnector (the worker's only one)
+  --config FILE           a connector's file instead of a worker
+  --source FILE, --target FILE  client properties of a cluster
+  --source-alias NAME     source.cluster.alias, if no connector tells it
+  --last TIME             records of the last 15min, 1h, 2d …
+  --from TIME, --until TIME  records of these times: 2026-11-21T08:00:00Z
+  --from-offset NUMBER, --until-offset NUMBER  records of these offsets
+  --isolation-level LEVEL  read_committed or read_uncommitted
+  --output FORMAT         table, json, csv or parquet; -o, too
+  --to DIRECTORY          with -o parquet: the files' new directory
+  --rows NUMBER           most rows to print (10000); 0: all
+  --max-bytes SIZE        the most to read from the clusters (1GiB); 0: all
+  --timeout TIME          the query's longest time (10min); 0: any
+  --memory SIZE           the heap of its JVM (1g)
+  --worker URL, --context NAME, --user NAME  as of `mirror-connect status`
+  --cacert FILE, --cert FILE, --key FILE  as there
+Exit code: 0 answered, 1 refused by the worker, 2 anything else.""",
+    ),
+    Command(
         "archive",
         "",
         "make Spark start in half the time, once for each Java",

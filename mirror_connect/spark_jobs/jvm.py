@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 POLL_S: Final = 0.01
 MEMORY: Final = "spark.driver.memory"
@@ -70,8 +70,12 @@ class StartedJvm:
     told: Path
 
 
-def start_jvm(chosen: Mapping[str, str], environment: Mapping[str, str]) -> StartedJvm | None:
+def start_jvm(
+    chosen: Mapping[str, str], environment: Mapping[str, str], output: IO[bytes] | None = None
+) -> StartedJvm | None:
     """Starts the JVM with these settings, which everybody on the machine can read. None: only spark-submit can do it.
+
+    `output`: where it and the processes below it write what they log; None: where this process does.
 
     OSError: there is no such Java.
     """
@@ -84,6 +88,8 @@ def start_jvm(chosen: Mapping[str, str], environment: Mapping[str, str]) -> Star
         command,
         # The JVM ends when this pipe does.
         stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
         env={
             **environment,
             # Not an argument: it is long, and `ps` would show it.

@@ -1,0 +1,245 @@
+"""`mirror-connect sql`: a SELECT over the topics of a link, in a Spark of the command's own."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from mirror_connect.app.errors import ConnectError
+from mirror_connect.app.standalone.connector_files import read_connector_file
+from mirror_connect.check.command_line import say
+from mirror_connect.cli.rest.arguments import Parser, add_connection, connect
+from mirror_connect.cli.rest.command_run import run
+from mirror_connect.cli.rest.failures import FINE, CommandFailed, UnknownName, WrongUsage
+from mirror_connect.cli.rest.figures import count
+from mirror_connect.cli.rest.worker_client import WorkerClient, connector_path
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.query import bounds
+from mirror_connect.query.errors import QueryError
+from mirror_connect.query.link import READ_COMMITTED, READ_UNCOMMITTED, STATUSES, QueryLink
+from mirror_connect.query.link_options import (
+    link_of_config,
+    link_of_files,
+    only_source,
+    properties_in,
+    source_configs,
+)
+from mirror_connect.query.results import CSV, FORMATS, JSON, PARQUET, TABLE, csv_lines, table_lines
+from mirror_connect.query.session import QuerySpark
+from mirror_connect.query.watch import Limits, Watch
+
+_ROWS: Final = 10_000
+_BYTES: Final = "1GiB"
+_TIMEOUT: Final = "10min"
+_MEMORY: Final = "1g"
+_SIZE: Final = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", re.IGNORECASE)
+_HEAP: Final = re.compile(r"\d{1,6}[mg]", re.IGNORECASE)
+_POWERS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Its own."""
+    parser.add_argument("statement", metavar="STATEMENT")
+    parser.add_argument("--connector", metavar="NAME")
+    parser.add_argument("--config", metavar="FILE")
+    parser.add_argument("--source", metavar="FILE")
+    parser.add_argument("--target", metavar="FILE")
+    parser.add_argument("--source-alias", metavar="NAME")
+    parser.add_argument("--last", metavar="TIME", default="")
+    parser.add_argument("--from", metavar="TIME", default="", dest="since")
+    parser.add_argument("--until", metavar="TIME", default="")
+    parser.add_argument("--from-offset", metavar="NUMBER", default="")
+    parser.add_argument("--until-offset", metavar="NUMBER", default="")
+    parser.add_argument("--isolation-level", choices=(READ_COMMITTED, READ_UNCOMMITTED))
+    parser.add_argument("-o", "--output", choices=FORMATS, default=TABLE)
+    parser.add_argument("--to", metavar="DIRECTORY")
+    parser.add_argument("--rows", type=_rows, metavar="NUMBER")
+    parser.add_argument("--max-bytes", type=_size, metavar="SIZE", default=_size(_BYTES))
+    parser.add_argument("--timeout", type=_seconds, metavar="TIME", default=_seconds(_TIMEOUT))
+    parser.add_argument("--memory", type=_heap, metavar="SIZE", default=_MEMORY)
+
+
+class Interrupted:
+    """The handler of SIGINT. `once`: whether it came.
+
+    PySpark's own handler asks the JVM first, which a terminal's Ctrl-C has ended too. And what collects a result waits for
+    the end of the job, however it was interrupted. So the JVM is killed.
+    """
+
+    def __init__(self, spark: QuerySpark) -> None:
+        self.once = False
+        self._spark = spark
+
+    def __call__(self, *_: object) -> None:
+        """As Python calls it, in the main thread."""
+        self.once = True
+        self._spark.kill()
+        raise KeyboardInterrupt
+
+
+def main() -> NoReturn:
+    """Entry point of `mirror-connect sql`."""
+    parser = Parser("sql")
+    arguments(parser)
+    add_connection(parser)
+    run(lambda: _body(parser.parse_intermixed_args(sys.argv[1:])))
+
+
+def _body(chosen: argparse.Namespace) -> int:
+    if (chosen.output == PARQUET) != (chosen.to is not None):
+        raise WrongUsage("-o parquet writes files: give --to DIRECTORY with it, and with nothing else")
+    if chosen.to is not None and os.path.lexists(chosen.to):
+        raise WrongUsage(f"--to {chosen.to} is there already: name a new directory")
+    text = sys.stdin.read() if chosen.statement == "-" else chosen.statement
+    try:
+        options = _bounds(chosen)
+        with contextlib.ExitStack() as stack:
+            return _answer(chosen, text, options, stack)
+    except (QueryError, ConfigError) as error:
+        raise CommandFailed(str(error)) from None
+    except ConnectError as error:
+        raise WrongUsage(str(error)) from None
+
+
+def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], stack: contextlib.ExitStack) -> int:
+    spark = QuerySpark(chosen.memory)
+    stack.callback(spark.end)
+    spark.begin()
+    worker = stack.enter_context(connect(chosen)) if _asks_worker(chosen) else None
+    link = _link(chosen, worker)
+    # Imported while the JVM comes up.
+    from mirror_connect.query.run import Query, planned_result  # noqa: PLC0415
+    from mirror_connect.query.witness import FileWitness  # noqa: PLC0415
+
+    witness = FileWitness(spark.directory)
+    limits = Limits(chosen.rows if chosen.rows is not None else _ROWS, chosen.max_bytes, chosen.timeout)
+    interrupted = Interrupted(spark)
+    # It logs traces of a JVM that has ended, of which the command tells in one line.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    lines: list[str] = []
+    more = False
+    watch = Watch(witness, limits, say, lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        with watch:
+            session = spark.session()
+            signal.signal(signal.SIGINT, interrupted)
+            ask = None if worker is None else lambda path: _found(worker, path)
+            result = planned_result(session, text, Query(link, options, witness, ask))
+            if chosen.output == PARQUET:
+                (result if chosen.rows in (None, 0) else result.limited(chosen.rows)).write_parquet(chosen.to)
+            else:
+                lines, more = _lines(result, chosen.output, limits.rows)
+            if not watch.look():
+                raise QueryError(watch.reason or "")
+    except BaseException:
+        # Whatever the end of the JVM has raised.
+        if watch.reason is not None:
+            raise QueryError(watch.reason) from None
+        if interrupted.once:
+            raise KeyboardInterrupt from None
+        raise
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
+    if more:
+        say(f"there are more rows than {count(limits.rows)}: --rows NUMBER shows more of them, 0 all")
+    return FINE
+
+
+def _lines(result: Any, output: str, most: int) -> tuple[list[str], bool]:
+    """The result as text, and whether there is more than it has."""
+    limited = result.limited(most + 1) if most else result
+    rows = list(limited.rows(named=output == JSON))
+    more = bool(most) and len(rows) > most
+    shown = rows[:most] if more else rows
+    if output == JSON:
+        return shown, more
+    form = csv_lines if output == CSV else table_lines
+    return list(form(result.columns, shown)), more
+
+
+def _asks_worker(chosen: argparse.Namespace) -> bool:
+    named = chosen.connector is not None or chosen.worker is not None or chosen.context is not None
+    return named or not (chosen.config or chosen.source or chosen.target)
+
+
+def _link(chosen: argparse.Namespace, worker: WorkerClient | None) -> QueryLink:
+    given = {
+        role: properties_in(role, path)
+        for role, path in (("source", chosen.source), ("target", chosen.target))
+        if path is not None
+    }
+    isolation = chosen.isolation_level
+    if chosen.config is not None:
+        if chosen.connector is not None:
+            raise WrongUsage("give --connector or --config, not both")
+        file = read_connector_file(chosen.config, "the connector")
+        config = {name: value for name, value in file.config.items() if value is not None}
+        return link_of_config(file.name, config, given, isolation=isolation)
+    if worker is None or (chosen.connector is None and given):
+        return link_of_files(given, chosen.source_alias, isolation=isolation)
+    name = chosen.connector or only_source(source_configs(worker.get("/connectors", expand=["info"])), worker.url)
+    try:
+        config = worker.get(connector_path(name, "config"))
+    except UnknownName as error:
+        raise QueryError(str(error)) from None
+    return link_of_config(name, {key: str(value) for key, value in config.items()}, given, isolation=isolation)
+
+
+def _found(worker: WorkerClient, path: str) -> Any:
+    return worker.get("/connectors", expand=["info", "status"]) if path == STATUSES else worker.find(path)
+
+
+def _bounds(chosen: argparse.Namespace) -> dict[str, str]:
+    """The options of each table of records. Times are those of now, for all of them the same."""
+    given = {
+        bounds.LAST: chosen.last,
+        bounds.FROM: chosen.since,
+        bounds.UNTIL: chosen.until,
+        bounds.FROM_OFFSET: chosen.from_offset,
+        bounds.UNTIL_OFFSET: chosen.until_offset,
+    }
+    found = bounds.bounds_of(given, int(time.time() * 1000))
+    fixed = {
+        bounds.FROM: found.from_ms,
+        bounds.UNTIL: found.until_ms,
+        bounds.FROM_OFFSET: found.first,
+        bounds.UNTIL_OFFSET: found.end,
+    }
+    return {name: str(value) for name, value in fixed.items() if value is not None}
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal() or len(text) > 12:
+        raise argparse.ArgumentTypeError(f"{text} is no number of rows")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text} is no size: give one such as 500MB or 2GiB, 0 for no limit")
+    return int(float(found[1]) * (1 << _POWERS[found[2].upper()]))
+
+
+def _seconds(text: str) -> float:
+    if text == "0":
+        return 0.0
+    try:
+        return bounds.duration(text, "--timeout") / 1000
+    except QueryError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _heap(text: str) -> str:
+    if not _HEAP.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text} is no heap for Java: give one such as 512m or 4g")
+    return text.lower()
