@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_TASKS: Final = 4
 _ENDS_S: Final = 5.0
 # The worker's JVM saves memory and never computes. This one computes, for a while.
-_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -Xmn256m -Xss4m"
+_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -Xms384m -Xmn256m -Xss4m"
 _SHOWN_LINES: Final = 3
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -73,6 +73,9 @@ class QuerySpark:
     def begin(self) -> None:
         """Starts the JVM, which comes up while the caller does something else. QueryError."""
         os.environ["TMPDIR"] = tempfile.tempdir = self.directory
+        # Only spark-submit knows what other variables of Spark's mean, and it prints what it logs to the terminal.
+        for name in [each for each in os.environ if each.startswith(("SPARK_", "PYSPARK_SUBMIT_"))]:
+            del os.environ[name]
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         # No module comes from the directory in which the command was started.
         os.environ["PYTHONSAFEPATH"] = "1"
@@ -103,6 +106,8 @@ class QuerySpark:
         self._process = SparkContext._gateway.proc
         SparkContext.getOrCreate(SparkConf().setAll(list(self._chosen.items())))
         session: SparkSession = SparkSession.builder.config(conf=conf).getOrCreate()
+        # It would print a trace when the JVM ends before it.
+        session.sparkContext._accumulatorServer.handle_error = lambda *_: None
         session.sparkContext.setLogLevel(self._chosen["spark.log.level"])
         return session
 
