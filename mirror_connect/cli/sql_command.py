@@ -122,8 +122,8 @@ def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], s
     witness = FileWitness(spark.directory)
     limits = Limits(chosen.rows if chosen.rows is not None else _ROWS, chosen.max_bytes, chosen.timeout)
     interrupted = Interrupted(spark)
-    # It logs traces of a JVM that has ended, of which the command tells in one line.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_ours)
     lines: list[str] = []
     more = False
     watch = Watch(witness, limits, say, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -152,6 +152,11 @@ def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], s
     if more:
         say(f"there are more rows than {count(limits.rows)}: --rows NUMBER shows more of them, 0 all")
     return FINE
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Py4J logs a trace for each call that the end of the JVM breaks off, which the command tells in one line."""
+    return record.name != "root" and record.name.partition(".")[0] != "py4j"
 
 
 def _lines(result: Any, output: str, most: int) -> tuple[list[str], bool]:
