@@ -120,7 +120,10 @@ def _column(package: str, layers: list[list[str]] | None, members: dict[str, str
         modules = [name for name in names if name not in rooms]
         if modules:
             said = ", ".join(name.rpartition("/")[2] for name in modules)
-            box = f"{package}: {said}" if len(modules) <= MOST_NAMED else f"{package}: {len(modules)} modules"
+            if len(modules) > MOST_NAMED:
+                # Another layer may have as many, and a box is known by its text.
+                said = f"{said.partition(',')[0]} and {len(modules) - 1} more"
+            box = f"{package}: {said}"
             members.update({name.replace("/", "."): box for name in modules})
             rooms.append(box)
         found.append(rooms)
