@@ -110,7 +110,10 @@ lint: setup
 	@# It prints a banner of its own: shown only with the complaint.
 	@said=$$($(BIN)/lint-imports 2>&1) && echo 'Import directions kept.' || { echo "$$said"; exit 1; }
 
-test: lint
+test: setup
+	@# pytest compiles each test once, on one core, while mypy uses the other. Its three processes would all do it at once.
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider $(TESTS) >/dev/null 2>&1 & \
+		$(MAKE) --no-print-directory lint && wait
 	@# Brokers of older releases; without them the tests that copy from and to those are skipped, which CI takes for a failure.
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.kafka_jars old $(if $(filter-out 0 false,$(CI)),,|| true))
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.class_archive old)

@@ -27,10 +27,9 @@ settings.load_profile("any_machine")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with real parts that name no limit of their own have REAL_LIMIT_S; others have what pyproject.toml says."""
-    here = Path(__file__).parent
+    folders = tuple(f"{Path(__file__).parent / name}{os.sep}" for name in REAL)
     for item in items:
-        real = item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in REAL
-        if real and item.get_closest_marker("timeout") is None:
+        if str(item.path).startswith(folders) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(REAL_LIMIT_S))
 
 

@@ -182,6 +182,7 @@ def test_a_login_file_that_is_not_there_is_named(start: Callable[..., Ended], tm
     found.because(MACHINE, f"{tmp_path}/jaas.conf", "No such file")
 
 
+@pytest.mark.long
 def test_a_users_file_that_is_not_there_is_named(start: Callable[..., Ended], tmp_path: Path) -> None:
     jaas = tmp_path / "jaas.conf"
     module = EXTENSION.replace("BasicAuthSecurityRestExtension", "PropertyFileLoginModule")
@@ -191,6 +192,7 @@ def test_a_users_file_that_is_not_there_is_named(start: Callable[..., Ended], tm
     found.because(MACHINE, f"{tmp_path}/users", "No such file")
 
 
+@pytest.mark.long
 def test_basic_auth_without_a_login_file_says_how_to_name_one(start: Callable[..., Ended]) -> None:
     found = start(properties(NOBODY, rest__extension__classes=EXTENSION), KAFKA_OPTS="")
     found.because(MACHINE, "KAFKA_OPTS", "-Djava.security.auth.login.config=")
@@ -209,6 +211,7 @@ def test_a_machine_without_java_is_told_what_to_install(
     start(login(broker), PATH=str(tmp_path), JAVA_HOME="").because(MACHINE, "java", "PATH", "17")
 
 
+@pytest.mark.long
 def test_a_java_home_without_java_is_named(start: Callable[..., Ended], broker: LocalCluster, tmp_path: Path) -> None:
     start(login(broker), JAVA_HOME=str(tmp_path)).because(MACHINE, f"JAVA_HOME={tmp_path}", "17")
 

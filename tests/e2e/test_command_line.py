@@ -148,7 +148,9 @@ def test_a_link_from_its_file_to_its_end(
     assert f"No status found for connector {name}" in run("status", name, code=2)
 
 
+# tests/integration/test_topics_followed.py has a plan that comes true, tests/unit/cli the command.
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_plan_before_a_link_and_of_a_change_to_it(
     source_cluster: LocalCluster,
     target_cluster: LocalCluster,

@@ -253,12 +253,13 @@ def go_on(suspended: list[psutil.Process]) -> None:
             process.send_signal(signal.SIGCONT)
 
 
+# tests/integration/source_task/test_ends_and_kills.py kills a broker of either side below a task under load.
 @pytest.mark.parametrize(
     "sides",
     [
         pytest.param(("source",), id="source", marks=pytest.mark.long),
         pytest.param(("target",), id="target", marks=pytest.mark.long),
-        pytest.param(("source", "target"), id="source_and_then_target"),
+        pytest.param(("source", "target"), id="source_and_then_target", marks=pytest.mark.long),
     ],
 )
 def test_a_broker_that_is_killed_and_started_again_loses_nothing(

@@ -45,7 +45,8 @@ def dists(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture(scope="module", params=["wheel", "sdist"])
+# What the sdist holds is what the wheel is made of, by the same table.
+@pytest.fixture(scope="module", params=["wheel", pytest.param("sdist", marks=pytest.mark.long)])
 def environment(
     request: pytest.FixtureRequest, dists: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
@@ -67,8 +68,6 @@ def environment(
     shutil.rmtree(home)
 
 
-# What the sdist holds is looked at below, and its commands are called; Spark starts once in `make test`.
-@pytest.mark.parametrize("environment", ["wheel", pytest.param("sdist", marks=pytest.mark.long)], indirect=True)
 def test_a_worker_from_the_package_starts_and_its_tasks_run(environment: Path, target_cluster: LocalCluster) -> None:
     group = f"installed-{environment.parent.name}"
     ways: dict[str, list[Path | str]] = {

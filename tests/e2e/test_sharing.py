@@ -27,10 +27,13 @@ def test_the_leader_is_killed(sharing: Sharing, capsys: pytest.CaptureFixture[st
     survives(sharing, leader_killed, capsys)
 
 
+# As below: the model of sharing workers (tests/models) cuts workers off, ends them and starts them again.
+@pytest.mark.long
 def test_a_worker_is_cut_off_from_the_brokers(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
     survives(sharing, cut_off, capsys)
 
 
+@pytest.mark.long
 def test_a_worker_is_ended_and_started_again(sharing: Sharing, capsys: pytest.CaptureFixture[str]) -> None:
     worker = sharing.leader()
     said = len(worker.log_text())

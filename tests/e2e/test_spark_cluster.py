@@ -49,6 +49,8 @@ def product(spark: SparkCluster, target_cluster: LocalCluster) -> Iterator[Produ
         yield worker
 
 
+# `make test-cluster` has all of test_identity.py there, too.
+@pytest.mark.long
 def test_key_value_headers_timestamp_partition_and_order_are_the_same(
     product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:

@@ -26,7 +26,8 @@ from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import values
 from tests.paths import TESTS
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+# test_dedicated.py has three clusters, two of which copy each other.
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 ALIASES: Final = ("A", "B", "C")
 LINKS: Final = (("A", "B"), ("B", "A"), ("B", "C"), ("C", "A"), ("A", "C"))
@@ -74,7 +75,7 @@ class Mesh:
         return {name for name in self.clusters[alias].admin().list_topics(timeout=60).topics if name.endswith(topic)}
 
 
-@pytest.fixture(scope="module", params=["connectors", pytest.param("dedicated", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["connectors", "dedicated"])
 def mesh(request: pytest.FixtureRequest) -> Iterator[Mesh]:
     clusters = {alias: LocalCluster(alias) for alias in ALIASES}
     with ExitStack() as stack:

@@ -129,6 +129,7 @@ def test_what_is_copied_is_seen_in_the_figures_of_its_link(
         wait_for_state(lambda p=partition, n=count: f"{n:,}" in page.row("Partitions", str(p)), "all is counted", 60)
 
 
+@pytest.mark.long
 def test_a_group_says_what_a_failover_would_cost(
     page: Browser, product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
@@ -187,6 +188,7 @@ def test_it_is_paused_and_resumed(page: Browser, product: Product) -> None:
     wait_for_state(lambda: page.named("button", "Pause"), "it can be paused again")
 
 
+@pytest.mark.long
 def test_it_is_restarted_as_a_whole_in_part_and_by_task(page: Browser, product: Product) -> None:
     for name, said in (
         ("The connector", f"{NAME} is restarted"),
@@ -202,6 +204,7 @@ def test_it_is_restarted_as_a_whole_in_part_and_by_task(page: Browser, product: 
     product.wait_running(NAME, 2)
 
 
+@pytest.mark.long
 def test_offsets_of_a_stopped_connector_are_reset(page: Browser, product: Product) -> None:
     assert page.named("button", "Reset offsets")[0].is_enabled() is False
     page.click("Show source offsets")

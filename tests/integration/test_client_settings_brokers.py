@@ -327,7 +327,7 @@ def test_a_topic_grows(admin: ClusterAdmin) -> None:
 
 
 def test_many_topics_are_created_at_once_and_those_that_exist_are_told(admin: ClusterAdmin) -> None:
-    wanted = {f"many-{number}": NewRemote(2, 1, {"cleanup.policy": "compact"}) for number in range(400)}
+    wanted = {f"many-{number}": NewRemote(2, 1, {"cleanup.policy": "compact"}) for number in range(300)}
     refused = create_topics(admin, wanted | {"grows": NewRemote(1, 1)})
     assert [str(error).split(" (", 1)[0] for error in refused.values()] == [
         "topic grows was not created: Topic 'grows' already exists."

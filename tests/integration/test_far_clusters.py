@@ -94,6 +94,7 @@ async def test_a_far_source_is_asked_for_much_at_once(far: tuple[LocalCluster, F
     assert 0 < filled[FETCH] <= 6
 
 
+@pytest.mark.long
 async def test_a_thin_link_is_not_passed_by_and_its_batches_stay_as_they_are(
     far: tuple[LocalCluster, FarLink], near: LocalCluster
 ) -> None:

@@ -49,7 +49,8 @@ OLD_PROTOCOL: Final = "4.3 with transaction.version 0"
     scope="module",
     params=[
         KAFKA_VERSION,
-        OLD_PROTOCOL,
+        # The model of transactions (tests/models) has both protocols.
+        pytest.param(OLD_PROTOCOL, marks=pytest.mark.long),
         pytest.param(OLD, marks=pytest.mark.long),
         pytest.param(OLDEST, marks=pytest.mark.long),
     ],

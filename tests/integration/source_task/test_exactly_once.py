@@ -96,6 +96,8 @@ def _until_it_copies(process: subprocess.Popen[str]) -> None:
     raise AssertionError(f"the task ended with {process.wait()}")
 
 
+# tests/e2e/test_exactly_once.py kills the whole product with the same boundaries.
+@pytest.mark.long
 async def test_killed_tasks_repeat_nothing_for_readers_of_committed_records(
     source: LocalCluster, target: LocalCluster, dice: Random, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.paths import ROOT
 
 INI = "[pytest]\naddopts = -p no:cacheprovider -p no:anyio -p no:asyncio\n"
@@ -27,6 +29,7 @@ LIVES = "def test_it():\n    global kept\n    kept = child()\ndef test_its_end()
 SLEEPS = "def test_it():\n    time.sleep(0.2)\n"
 
 
+@pytest.mark.long
 def test_a_file_costs_what_it_and_its_children_use_and_no_sleep(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(INI)
     for name, code in (("ended", ENDED), ("lives", LIVES), ("sleeps", SLEEPS)):

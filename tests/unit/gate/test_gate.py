@@ -49,7 +49,8 @@ def test_always_late():
 """
 
 
-# Each run of planted tests starts some Pythons, and `make test` has several workers.
+# Each run of planted tests starts some Pythons, and `make test` has several workers. What is marked `long` here decides less
+# than the others do: whether a lost record is red, a wait is tried again, and a skip is a failure.
 TWO: Final = pytest.mark.parametrize(
     "two", [pytest.param(False, id="one_worker", marks=pytest.mark.long), pytest.param(True, id="two_workers")]
 )
@@ -122,6 +123,7 @@ def test_a_wait_that_ran_out_once_is_tried_again_twice_at_once_and_named(planted
     ]
 
 
+@pytest.mark.long
 @TWO
 def test_what_failed_is_named_at_once_and_not_at_the_end_only(planted: Planted, two: bool) -> None:
     run = planted(DATA, PASSES, two=two)
@@ -136,6 +138,7 @@ def test_a_wait_that_runs_out_again_is_red(planted: Planted) -> None:
     assert run.closing()[0] == "1 test in which a wait ran out, tried again, and not passed: see above:"
 
 
+@pytest.mark.long
 def test_one_of_two_second_tries_is_not_enough(planted: Planted) -> None:
     run = planted(LATE_ONCE.replace("== 1", "<= 2"))
     assert (run.code, run.last_line, run.runs("late_once")) == (1, "1 failed", 3)
@@ -210,7 +213,11 @@ def test_everything_else_is_final(planted: Planted) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", ["NotInTime('broker 1 accepts no connection')", "WaitTimedOut('late')"], ids=["a_cluster", "a_wait"]
+    "error",
+    [
+        pytest.param("NotInTime('broker 1 accepts no connection')", id="a_cluster"),
+        pytest.param("WaitTimedOut('late')", id="a_wait", marks=pytest.mark.long),
+    ],
 )
 def test_a_fixture_that_was_late_is_tried_again_with_all_its_tests(planted: Planted, error: str) -> None:
     run = planted(f"""
@@ -225,6 +232,7 @@ def test_two(worker): pass
     assert run.closing()[0] == "2 tests in which a wait ran out, passed when tried again:"
 
 
+@pytest.mark.long
 def test_a_late_clean_up_is_tried_again_and_its_test_counted_once(planted: Planted) -> None:
     run = planted("""
 @pytest.fixture
@@ -248,7 +256,14 @@ def test_known():
 """
 
 
-@pytest.mark.parametrize("ci", [{}, {"CI": ""}, {"CI": "false"}], ids=["unset", "empty", "false"])
+@pytest.mark.parametrize(
+    "ci",
+    [
+        pytest.param({}, id="unset"),
+        pytest.param({"CI": ""}, id="empty", marks=pytest.mark.long),
+        pytest.param({"CI": "false"}, id="false", marks=pytest.mark.long),
+    ],
+)
 def test_skips_are_named_in_the_closing_lines(planted: Planted, ci: Mapping[str, str]) -> None:
     run = planted(PASSES, SKIPS, env=ci)
     assert (run.code, run.last_line) == (0, "1 passed, 2 skipped, 1 xfailed")
@@ -290,6 +305,7 @@ def test_the_seed_is_printed_and_can_be_set(planted: Planted) -> None:
     assert (run.code, "seed: TESTS_SEED=7" in run.text) == (0, True)
 
 
+@pytest.mark.long
 def test_workers_share_the_seed_that_was_made_up(planted: Planted) -> None:
     code = "from tests.seeds import seed\ndef test_it():\n    Path(__file__).with_suffix('.seed').write_text(str(seed()))\n"
     run = planted(code, code, two=True)
@@ -303,6 +319,7 @@ def test_what_a_process_has_compiled_the_next_one_finds(planted: Planted) -> Non
     assert (run.code, run.last_line) == (0, "1 passed"), run.text
 
 
+@pytest.mark.long
 def test_files_are_named_with_the_time_that_their_tests_took(planted: Planted) -> None:
     code = "import time\n@pytest.fixture\ndef slow(): time.sleep(0.4)\ndef test_it(slow): time.sleep(0.4)\n"
     run = planted(PASSES, code, two=True, more=["--slowest-files=1"])

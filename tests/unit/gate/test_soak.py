@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.paths import ROOT
 from tests.waiting import wait_for_state
@@ -80,6 +81,7 @@ def test_rounds_go_on_after_failures_and_rates_and_seeds_are_told(tmp_path: Path
     assert "AssertionError" in (tmp_path / "out" / "round-2.log").read_text()
 
 
+@pytest.mark.long
 def test_models_go_through_more_schedules_and_other_ones_in_each_round(tmp_path: Path) -> None:
     code = "import os, pytest\npytestmark = pytest.mark.soak\ndef test_tells(): pytest.skip(repr(sorted(M.items())))\n"
     code += "M = {name: value for name, value in os.environ.items() if name.startswith('MODEL')}\n"
@@ -109,12 +111,14 @@ def test_a_round_that_does_not_run_is_red(tmp_path: Path) -> None:
     assert "round 1 was no whole round (pytest's exit code is 1): see " in done.stdout
 
 
+@pytest.mark.long
 def test_a_test_whose_process_dies_has_failed(tmp_path: Path) -> None:
     done = soak(tmp_path, "--rounds=1", code=f"{PLANTED}\ndef test_dies(): os._exit(3)\n")
     assert "failed: test_planted.py::test_dies" in re.sub(r" in [0-9.]+ s", "", done.stdout)
     assert done.returncode == 1
 
 
+@pytest.mark.long
 def test_a_skip_is_told_and_is_a_failure_where_ci_is_set(tmp_path: Path) -> None:
     code = f"{PLANTED}\ndef test_skips(): pytest.skip('no jars')\n"
     done = soak(tmp_path, ALONE, "--rounds=1", "--seed=7", code=code)
@@ -122,6 +126,7 @@ def test_a_skip_is_told_and_is_a_failure_where_ci_is_set(tmp_path: Path) -> None
     assert soak(tmp_path, ALONE, "--rounds=1", "--seed=7", code=code, env={"CI": "1"}).returncode == 1
 
 
+@pytest.mark.long
 def test_told_to_end_it_ends_its_tests_and_tells_what_it_has(tmp_path: Path) -> None:
     slow = "def test_slow():\n    open(os.environ['PIDS'], 'w').write(str(os.getpid()))\n    import time; time.sleep(200)\n"
     pids = tmp_path / "pids"

@@ -135,7 +135,7 @@ def with_markers(rng: random.Random, count: int) -> tuple[list[Plain], list[byte
     return records, batches
 
 
-@pytest.mark.parametrize("seed", numbers(30, 120))
+@pytest.mark.parametrize("seed", numbers(15, 120))
 async def test_however_positions_are_set_what_is_on_the_target_is_not_missing(seed: int) -> None:
     rng = random.Random(seed)
     count = rng.choice([20, 60, 400, 1500])

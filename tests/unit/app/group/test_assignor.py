@@ -155,7 +155,7 @@ def fewest_moves(kept: list[int], total: int) -> int:
     )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(CLAIMS, st.dictionaries(st.sampled_from("xyz"), st.integers(0, 6)))
 def test_shares_are_disjoint_and_respect_claims_and_few_move(
     claimed: dict[str, frozenset[TaskId]], wanted: dict[str, int]
@@ -181,7 +181,7 @@ def test_shares_are_disjoint_and_respect_claims_and_few_move(
     assert max(sizes) - min(sizes) <= 1
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @example(
     {"m1": frozenset(), "m2": work({"y": 3}).tasks, "m3": frozenset()},
     {"y": 4},

@@ -175,7 +175,7 @@ VIEWS: Final = [
     pytest.param(f"{LINK}/connectors", ["mirror-A-B"], [], id="connectors_of_a_link", marks=pytest.mark.long),
     pytest.param(f"{LINK}/topics/orders-0001", ["Log end", "Partition"], [], id="partitions", marks=pytest.mark.long),
     pytest.param("#/connectors", ["2 of 4 connectors"], [], id="connectors", marks=pytest.mark.long),
-    pytest.param("#/workers", ["1 worker with 2 tasks", "worker-1:8083"], [], id="workers"),
+    pytest.param("#/workers", ["1 worker with 2 tasks", "worker-1:8083"], [], id="workers", marks=pytest.mark.long),
     pytest.param(
         "#/connectors/mirror-A-B",
         ["Tasks", "Config", "source.cluster.alias"],
@@ -184,7 +184,13 @@ VIEWS: Final = [
         marks=pytest.mark.long,
     ),
     pytest.param("#/connectors/mirror-A-B", ["Tasks", "Config"], ["Delete"], id="question"),
-    pytest.param("#/connectors/mirror-A-B/edit", ["Essentials"], ["Mirroring", "Security"], id="edit"),
+    pytest.param(
+        "#/connectors/mirror-A-B/edit",
+        ["Essentials"],
+        ["Mirroring", "Security"],
+        id="edit",
+        marks=pytest.mark.long,
+    ),
     pytest.param("#/create", ["Essentials"], ["Create connector"], id="create"),
 ]
 
@@ -236,6 +242,7 @@ def test_tasks_show_their_executors_where_there_are_any(page: Browser, site: Sit
     show(page, "#/workers", "tasks 0 at executor 3 on host3, 1 at executor 7")
 
 
+@pytest.mark.long
 def test_an_address_that_is_no_text_leads_to_the_links(page: Browser) -> None:
     show(page, "#/links/%", "A → B")
 
@@ -280,6 +287,7 @@ def test_the_hour_is_asked_for_once_and_then_its_end(page: Browser, site: Site) 
     assert abs(drawn - length) < 100
 
 
+@pytest.mark.long
 def test_a_hidden_page_asks_for_nothing(page: Browser, site: Site) -> None:
     page.wait_text("A → B")
     page.driver.execute_script(
@@ -331,6 +339,7 @@ def test_a_worker_without_its_group_says_which_one_leads(page: Browser, site: Si
     assert page.findings() == []
 
 
+@pytest.mark.long
 def test_another_worker_without_an_answer_is_named_and_its_figures_are_unknown(page: Browser, site: Site) -> None:
     lag = {**made_up.LAG, "partitions_unknown": 24}
     away = made_up.link("A", "B", lag=lag, rate=None, unknown_workers=["10.0.0.2:8083"], leads=False)
@@ -379,6 +388,7 @@ def test_secrets_are_masked_until_somebody_asks(page: Browser) -> None:
     assert page.driver.execute_script(script) == ["password"]
 
 
+@pytest.mark.long
 def test_the_theme_follows_the_system_until_somebody_chooses(page: Browser) -> None:
     colour = "return getComputedStyle(document.body).backgroundColor"
     light = page.driver.execute_script(colour)
