@@ -13,11 +13,12 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
+    Producer,
     TopicPartition,
 )
 
 from deploy.local import LocalCluster, start_all
-from tests.waiting import wait_for_state
+from tests.waiting import PATIENCE_S, WaitTimedOut, wait_for_state
 
 # A broker that lasts for the session and is never killed has nobody to tell in a hurry that it is there: half of the
 # processor time that one takes while nothing happens.
@@ -80,8 +81,9 @@ def messages(
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         while True:
-            message = consumer.poll(60)
-            assert message is not None, f"nothing from {topic}-{partition} within 60 s"
+            message = consumer.poll(PATIENCE_S)
+            if message is None:  # neither a record nor the end of the partition
+                raise WaitTimedOut(f"not within {PATIENCE_S:g} s: the broker of {topic}-{partition} answers")
             error = message.error()
             if error is None:
                 yield message
@@ -91,6 +93,12 @@ def messages(
                 raise AssertionError(f"{topic}-{partition}: {error.str()}")
     finally:
         consumer.close()
+
+
+def flushed(producer: Producer) -> None:
+    """Waits until brokers have answered to all that was produced."""
+    if left := producer.flush(PATIENCE_S):
+        raise WaitTimedOut(f"not within {PATIENCE_S:g} s: brokers answer to the last {left} records")
 
 
 def commit(
@@ -117,7 +125,7 @@ def commit(
         # What a coordinator that is still loading refuses is no error of the call.
         return not any(each.error for each in answer.topic_partitions)
 
-    wait_for_state(taken, f"the coordinator of {group} takes offset {offset}", 120)
+    wait_for_state(taken, f"the coordinator of {group} takes offset {offset}")
 
 
 def committed(cluster: LocalCluster, group: str, topic: str, partitions: Iterable[int] = (0,)) -> dict[int, int]:

@@ -1,7 +1,8 @@
 """Waiting in tests: what may come late, and what has to be there.
 
 A wait for a process, a state, an answer or a name says, when it runs out, that a machine was slow: it raises
-WaitTimedOut, and `make test` may try its test once more (tests/gate.py). A wait for records says no such thing: a record
+WaitTimedOut, and `make test` may try its test once more (tests/gate.py). So do clients of tests that wait by themselves:
+for an answer by HTTP or of a broker, and for the end of a command. A wait for records says no such thing: a record
 that has not come may be lost, and a second run that has it proves nothing about the first. So it goes on for as long as
 records come, and what is missing then is missing: an AssertionError like every other. The same holds for whatever else is
 copied: positions, configs, ACLs.
@@ -12,8 +13,12 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import httpcore
+import httpx
+from confluent_kafka import KafkaError, KafkaException
 
 from deploy.local import NotInTime
 
@@ -22,7 +27,9 @@ PATIENCE_S: Final = 180.0
 # How many times its seconds a wait for records goes on at most, while they come.
 PROLONGED: Final = 3
 # What ends a wait underneath, and may be the context of its error.
-_CLOCKS: Final = (TimeoutError, subprocess.TimeoutExpired, asyncio.CancelledError)
+_CLOCKS: Final = (TimeoutError, asyncio.CancelledError, httpcore.TimeoutException)
+_Result = TypeVar("_Result")
+_LATE_BROKERS: Final = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 
 
 class WaitTimedOut(AssertionError):
@@ -34,7 +41,7 @@ def only_waited(error: BaseException) -> bool:
 
     An error that was on its way when the wait ran out, as in a clean-up after a failed assertion, is the reason then.
     """
-    if not isinstance(error, WaitTimedOut | NotInTime):
+    if not _is_wait(error):
         return False
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
@@ -43,10 +50,18 @@ def only_waited(error: BaseException) -> bool:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        if not isinstance(each, (WaitTimedOut, NotInTime, *_CLOCKS)):
+        if not isinstance(each, _CLOCKS) and not _is_wait(each):
             return False
         todo += [each.__cause__, each.__context__]
     return True
+
+
+def _is_wait(error: BaseException) -> bool:
+    """A TimeoutError alone is none: it may be of the product, or of a wait for records."""
+    if isinstance(error, KafkaException):
+        cause = error.args[0] if error.args else None
+        return isinstance(cause, KafkaError) and cause.code() in _LATE_BROKERS
+    return isinstance(error, WaitTimedOut | NotInTime | httpx.TimeoutException | subprocess.TimeoutExpired)
 
 
 def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S, pause: float = 0.1) -> Any:
@@ -72,6 +87,17 @@ def wait_for(
     if not value:
         raise AssertionError(f"not within {seconds:g} s{' of the last arrival' if arrived else ''}: {what}")
     return value
+
+
+async def in_time(what: str, awaited: Awaitable[_Result], seconds: float = PATIENCE_S) -> _Result:
+    """What is awaited, which has nothing to do with records; WaitTimedOut, which names `what`, if it takes longer."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await awaited
+    except TimeoutError:
+        if not limit.expired():  # its own
+            raise
+        raise WaitTimedOut(f"not within {seconds:g} s: {what}") from None
 
 
 async def state_reached(

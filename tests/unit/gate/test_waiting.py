@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
 import time
 from itertools import count
 
+import httpx
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from deploy.local import LocalError, NotInTime
 from tests import waiting
 from tests.seeds import chance
-from tests.waiting import WaitTimedOut, only_waited, state_reached, wait_for, wait_for_state
+from tests.waiting import WaitTimedOut, in_time, only_waited, state_reached, wait_for, wait_for_state
 
 
 def test_the_value_that_was_waited_for_is_returned() -> None:
@@ -66,6 +71,41 @@ async def test_a_clock_below_a_wait_is_no_other_reason() -> None:
 
 def test_a_cluster_that_is_late_is_a_wait_and_one_that_failed_is_not() -> None:
     assert (only_waited(NotInTime("late")), only_waited(LocalError("ended"))) == (True, False)
+
+
+def test_a_client_of_a_test_that_waits_by_itself_says_that_something_is_late() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(httpx.ReadTimeout) as http:
+        httpx.get(f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout=httpx.Timeout(10, read=0.05))
+    with pytest.raises(subprocess.TimeoutExpired) as command:
+        subprocess.run([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, timeout=0.05, check=False)
+    late = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    assert [only_waited(each) for each in (http.value, command.value, late)] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(TimeoutError("of a wait for records"), id="a_clock_alone"),
+        pytest.param(httpx.ConnectError("refused"), id="nobody_listens"),
+        pytest.param(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), id="a_broker_refuses"),
+        pytest.param(KafkaException("without a code"), id="of_another_kind"),
+    ],
+)
+def test_what_is_there_and_wrong_is_not_late(error: Exception) -> None:
+    assert not only_waited(error)
+
+
+async def test_what_is_awaited_is_returned_in_time_or_named() -> None:
+    assert await in_time("five", asyncio.sleep(0, 5)) == 5
+    with pytest.raises(WaitTimedOut, match=r"^not within 0.05 s: the process has ended$") as raised:
+        await in_time("the process has ended", asyncio.sleep(60), 0.05)
+    assert only_waited(raised.value)
+
+    async def refused() -> None:
+        raise TimeoutError("of the product")
+
+    with pytest.raises(TimeoutError, match="of the product"):
+        await in_time("the process has ended", refused())
 
 
 def test_chance_has_the_same_dice_for_a_name_and_others_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
