@@ -225,7 +225,7 @@ async def test_one_flow_is_enough_for_the_program_to_be_up(
     await asyncio.sleep(0.01)
     assert not start.done()
     second.settle(None)
-    await asyncio.wait_for(start, 20)
+    await asyncio.wait_for(start, 60)
 
 
 async def test_flows_of_slow_clusters_have_a_minute_to_come_up(
@@ -237,7 +237,7 @@ async def test_flows_of_slow_clusters_have_a_minute_to_come_up(
     await asyncio.sleep(0.01)
     assert not start.done()
     first.settle(None)
-    await asyncio.wait_for(start, 20)
+    await asyncio.wait_for(start, 60)
     assert second.problem is not None
 
 
@@ -248,7 +248,7 @@ async def test_flows_that_are_all_refused_end_the_program_at_once(
     second.settle("B has refused the login", NotAuthorized)
     first.settle("A has refused the login", NotAuthorized)
     with pytest.raises(NotAuthorized, match="A has refused"):
-        await asyncio.wait_for(start, 20)
+        await asyncio.wait_for(start, 60)
 
 
 @pytest.mark.usefixtures("no_minute")
@@ -259,7 +259,7 @@ async def test_without_any_flow_the_program_ends_with_the_reason_of_the_first(
     second.settle("B is away")
     first.settle("A is away")
     with pytest.raises(ClusterUnreachable, match="A is away"):
-        await asyncio.wait_for(start, 20)
+        await asyncio.wait_for(start, 60)
 
 
 async def test_the_program_has_the_threads_of_all_flows(
@@ -267,6 +267,6 @@ async def test_the_program_has_the_threads_of_all_flows(
 ) -> None:
     start, _, second = two_flows
     second.settle(None)
-    await asyncio.wait_for(start, 20)
+    await asyncio.wait_for(start, 60)
     threads = cast("Any", asyncio.get_running_loop())._default_executor
     assert threads._max_workers == THREADS + 2 * THREADS_OF_A_FLOW

@@ -240,7 +240,7 @@ async def test_the_background_asks_by_itself(group: SharingGroup) -> None:
     tell_all(group)
     others = links(group, 0).others
     others.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while others.known() != {"w1:8083", "w2:8083"}:
             await asyncio.sleep(0.01)
     others.stop()

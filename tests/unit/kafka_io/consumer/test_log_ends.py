@@ -105,7 +105,7 @@ async def test_a_broker_that_hangs_is_asked_once_and_its_partitions_become_unkno
     end.told(7, 7, time.monotonic() - UNKNOWN_AFTER_S - 1)
     end.asked_at -= 60
     running = asyncio.create_task(ends.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while end.is_known or not brokers.asked:
             await asyncio.sleep(0.001)
     await asyncio.sleep(0.05)
