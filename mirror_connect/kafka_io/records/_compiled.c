@@ -1,5 +1,5 @@
-/* The inner loops of record_rewrite.py, record_transforms.py and single_records.py, and what record_batch.py does with a batch
-   that is copied as it is. These modules are the specification and the substitute.
+/* The inner loops of record_rewrite.py, record_transforms.py, record_columns.py and single_records.py, and what record_batch.py
+   does with a batch that is copied as it is. These modules are the specification and the substitute.
 
    Every function returns None for bytes that it does not expect: a record that contradicts its header, a number without an
    end. Then the Python code reads the same bytes, and says what is wrong. So nothing here raises because of bytes, and no
@@ -1171,12 +1171,580 @@ done:
     return result;
 }
 
+/* Records as columns of Arrow's arrays, and columns as records: see record_columns.py. */
+
+enum { TIMESTAMPS = 1, KEYS = 2, VALUES = 4, HEADERS = 8 };
+enum { MICROSECONDS = 1000 };
+
+/* A key, a value, or a header's name or value. */
+typedef struct {
+    const uint8_t *at;
+    uint64_t size;
+    int null;
+} Field;
+
+/* NULL: the bytes are not valid. Otherwise the position behind the field. */
+static inline const uint8_t *read_field(const uint8_t *at, const uint8_t *end, Field *field)
+{
+    int64_t length;
+    at = read_varint(at, end, &length);
+    if (at == NULL || length > end - at)
+        return NULL;
+    field->null = length < 0;
+    field->at = at;
+    field->size = length < 0 ? 0 : (uint64_t)length;
+    return at + field->size;
+}
+
+/* An array of bytes that is made: first all fields are counted, then all are put. */
+typedef struct {
+    uint64_t fields;
+    uint64_t nulls;
+    uint64_t bytes;
+    PyObject *validity;
+    PyObject *offsets;
+    PyObject *data;
+    uint8_t *validity_at;
+    uint8_t *offsets_at;
+    uint8_t *data_at;
+    uint64_t row;
+    uint32_t used;
+} Made;
+
+static inline void count_field(Made *made, const Field *field)
+{
+    made->fields++;
+    made->nulls += (uint64_t)field->null;
+    made->bytes += field->size;
+}
+
+/* 0 with an exception: there is no memory, or an array can't have so many bytes. */
+static int make_room(Made *made)
+{
+    if (made->bytes > INT32_MAX || made->fields > INT32_MAX / 4) {
+        PyErr_SetString(PyExc_OverflowError, "the records have too many bytes for columns");
+        return 0;
+    }
+    const uint32_t zero = 0;
+    if (made->nulls) {
+        made->validity = room_for((made->fields + 7) / 8);
+        if (made->validity == NULL)
+            return 0;
+        made->validity_at = (uint8_t *)PyBytes_AsString(made->validity);
+        memset(made->validity_at, 0, (size_t)((made->fields + 7) / 8));
+    }
+    made->offsets = room_for((made->fields + 1) * 4);
+    made->data = room_for(made->bytes);
+    if (made->offsets == NULL || made->data == NULL)
+        return 0;
+    made->offsets_at = (uint8_t *)PyBytes_AsString(made->offsets);
+    made->data_at = (uint8_t *)PyBytes_AsString(made->data);
+    memcpy(made->offsets_at, &zero, 4);
+    return 1;
+}
+
+static inline void put_field(Made *made, const Field *field)
+{
+    if (field->size)
+        memcpy(made->data_at + made->used, field->at, (size_t)field->size);
+    made->used += (uint32_t)field->size;
+    if (made->validity_at != NULL && !field->null)
+        made->validity_at[made->row / 8] |= (uint8_t)(1 << (made->row % 8));
+    made->row++;
+    memcpy(made->offsets_at + 4 * made->row, &made->used, 4);
+}
+
+/* NULL with an exception. It takes over what was made. */
+static PyObject *tuple_of_made(Made *made)
+{
+    PyObject *validity = made->validity;
+    if (validity == NULL) {
+        Py_INCREF(Py_None);
+        validity = Py_None;
+    }
+    PyObject *found = Py_BuildValue("(NNN)", validity, made->offsets, made->data);
+    made->validity = made->offsets = made->data = NULL;
+    return found;
+}
+
+static void drop_made(Made *made)
+{
+    Py_CLEAR(made->validity);
+    Py_CLEAR(made->offsets);
+    Py_CLEAR(made->data);
+}
+
+static inline int64_t in_microseconds(int64_t timestamp)
+{
+    if (timestamp > INT64_MAX / MICROSECONDS)
+        return INT64_MAX;
+    if (timestamp < INT64_MIN / MICROSECONDS)
+        return INT64_MIN;
+    return timestamp * MICROSECONDS;
+}
+
+/* The key, the value and all headers of a record, counted or put. */
+typedef struct {
+    Made key;
+    Made value;
+    Made names;
+    Made contents;
+} Columns;
+
+/* `lists`: where the number of all headers up to this record goes; NULL: fields are counted. */
+static int read_fields(const Record *record, int wants, Columns *columns, uint8_t *lists)
+{
+    const uint8_t *at = record->rest, *const end = record->rest + record->size;
+    Field field;
+    if (!(wants & (KEYS | VALUES | HEADERS)))
+        return READ;
+    void (*const handle)(Made *, const Field *) = lists == NULL ? count_field : put_field;
+    at = read_field(at, end, &field);
+    if (at == NULL)
+        return INVALID;
+    if (wants & KEYS)
+        handle(&columns->key, &field);
+    at = read_field(at, end, &field);
+    if (at == NULL)
+        return INVALID;
+    if (wants & VALUES)
+        handle(&columns->value, &field);
+    if (!(wants & HEADERS))
+        return READ;
+    int64_t count;
+    at = read_varint(at, end, &count);
+    if (at == NULL || count < 0 || count > end - at)
+        return INVALID;
+    if (count > MOST_HEADERS)
+        return TOO_MUCH;
+    for (; count > 0; count--) {
+        at = read_field(at, end, &field);
+        if (at == NULL || field.null)
+            return INVALID;
+        handle(&columns->names, &field);
+        at = read_field(at, end, &field);
+        if (at == NULL)
+            return INVALID;
+        handle(&columns->contents, &field);
+    }
+    if (lists != NULL) {
+        const uint32_t headers = (uint32_t)columns->names.row;
+        memcpy(lists, &headers, 4);
+    }
+    return at == end ? READ : INVALID;
+}
+
+PyDoc_STRVAR(columns_doc,
+"columns(data, count, base_timestamp, wants) -> (timestamps, keys, values, headers) | None\n\n"
+"The records as buffers of Arrow's arrays, None for what is not wanted; see record_columns.py. OverflowError beyond\n"
+"MOST_HEADERS in a record, or what an array holds.");
+
+static PyObject *columns(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data, *result = NULL, *timestamps = NULL, *lists = NULL;
+    Py_ssize_t count, length;
+    long long base_timestamp;
+    int wants;
+    char *content;
+    if (!PyArg_ParseTuple(args, "SnLi", &data, &count, &base_timestamp, &wants) ||
+        PyBytes_AsStringAndSize(data, &content, &length) < 0)
+        return NULL;
+    Columns all;
+    memset(&all, 0, sizeof(all));
+    const uint8_t *const start = (const uint8_t *)content, *const end = start + length, *at = start;
+    int outcome = READ;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t left = count; left > 0 && outcome == READ; left--) {
+        Record record;
+        at = read_record(at, end, &record);
+        outcome = at == NULL ? INVALID : read_fields(&record, wants, &all, NULL);
+    }
+    Py_END_ALLOW_THREADS
+    if (outcome == READ && (at != end || count < 0))
+        outcome = INVALID;
+    if (outcome == INVALID)
+        Py_RETURN_NONE;
+    if (outcome == TOO_MUCH) {
+        PyErr_SetString(PyExc_OverflowError, "a record has too many headers");
+        return NULL;
+    }
+    uint8_t *stamps = NULL, *counts = NULL;
+    if (wants & TIMESTAMPS) {
+        timestamps = room_for((uint64_t)count * 8);
+        if (timestamps == NULL)
+            goto done;
+        stamps = (uint8_t *)PyBytes_AsString(timestamps);
+    }
+    if (((wants & KEYS) && !make_room(&all.key)) || ((wants & VALUES) && !make_room(&all.value)))
+        goto done;
+    if (wants & HEADERS) {
+        lists = room_for(((uint64_t)count + 1) * 4);
+        if (lists == NULL || !make_room(&all.names) || !make_room(&all.contents))
+            goto done;
+        counts = (uint8_t *)PyBytes_AsString(lists);
+        memset(counts, 0, 4);
+    }
+    at = start;
+    uint8_t ignored[4];
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t number = 0; number < count; number++) {
+        Record record;
+        at = read_record(at, end, &record);
+        if (at == NULL)
+            break; /* never: they were read before, and bytes do not change */
+        read_fields(&record, wants, &all, counts == NULL ? ignored : counts + 4 * (number + 1));
+        if (stamps != NULL) {
+            const int64_t stamp = in_microseconds((int64_t)((uint64_t)base_timestamp + (uint64_t)record.timestamp_delta));
+            memcpy(stamps + 8 * number, &stamp, 8);
+        }
+    }
+    Py_END_ALLOW_THREADS
+    PyObject *parts[4] = {timestamps, NULL, NULL, NULL};
+    timestamps = NULL;
+    if (wants & KEYS)
+        parts[1] = tuple_of_made(&all.key);
+    if (wants & VALUES)
+        parts[2] = tuple_of_made(&all.value);
+    if (wants & HEADERS) {
+        parts[3] = Py_BuildValue("(NNN)", lists, tuple_of_made(&all.names), tuple_of_made(&all.contents));
+        lists = NULL;
+    }
+    if (!PyErr_Occurred()) {
+        for (int each = 0; each < 4; each++)
+            if (parts[each] == NULL) {
+                Py_INCREF(Py_None);
+                parts[each] = Py_None;
+            }
+        result = Py_BuildValue("(OOOO)", parts[0], parts[1], parts[2], parts[3]);
+    }
+    for (int each = 0; each < 4; each++)
+        Py_XDECREF(parts[each]);
+done:
+    Py_XDECREF(timestamps);
+    Py_XDECREF(lists);
+    drop_made(&all.key);
+    drop_made(&all.value);
+    drop_made(&all.names);
+    drop_made(&all.contents);
+    return result;
+}
+
+/* Buffers of others, which are released together. */
+typedef struct {
+    Py_buffer list[24];
+    int used;
+} Held;
+
+/* An array that was given. Its first row here is its row `first`. */
+typedef struct {
+    const Py_buffer *validity; /* NULL: no row is null */
+    const Py_buffer *offsets;  /* of times: the times themselves */
+    const Py_buffer *data;
+    Py_ssize_t first;
+} Given;
+
+/* NULL with an exception. */
+static const Py_buffer *hold(Held *held, PyObject *given)
+{
+    if (PyObject_GetBuffer(given, &held->list[held->used], PyBUF_SIMPLE) < 0)
+        return NULL;
+    return &held->list[held->used++];
+}
+
+/* 0 with an exception: it is no (validity or None, offsets, data, first). `given` may be None. */
+static int take_given(Held *held, PyObject *given, Given *taken)
+{
+    PyObject *validity, *offsets, *data;
+    memset(taken, 0, sizeof(*taken));
+    if (given == Py_None)
+        return 1;
+    if (!PyTuple_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "a column is a tuple");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(given, "OOOn", &validity, &offsets, &data, &taken->first))
+        return 0;
+    if (taken->first < 0 || taken->first > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "a column does not begin there");
+        return 0;
+    }
+    if (validity != Py_None && (taken->validity = hold(held, validity)) == NULL)
+        return 0;
+    taken->offsets = hold(held, offsets);
+    taken->data = taken->offsets == NULL ? NULL : hold(held, data);
+    return taken->data != NULL;
+}
+
+/* -1: there is no such row. */
+static inline int bit_of(const Py_buffer *bits, uint64_t row)
+{
+    if (row / 8 >= (uint64_t)bits->len)
+        return -1;
+    return ((const uint8_t *)bits->buf)[row / 8] >> (row % 8) & 1;
+}
+
+/* 0: the offsets have no such row, or do not rise. */
+static inline int span_of(const Py_buffer *offsets, uint64_t row, uint64_t size, uint32_t *from, uint32_t *until)
+{
+    if ((row + 2) * 4 > (uint64_t)offsets->len)
+        return 0;
+    memcpy(from, (const uint8_t *)offsets->buf + 4 * row, 4);
+    memcpy(until, (const uint8_t *)offsets->buf + 4 * (row + 1), 4);
+    return *from <= *until && *until <= size;
+}
+
+static int field_of(const Given *given, uint64_t row, Field *field)
+{
+    uint32_t from, until;
+    row += (uint64_t)given->first;
+    const int there = given->validity == NULL ? 1 : bit_of(given->validity, row);
+    if (there < 0 || !span_of(given->offsets, row, (uint64_t)given->data->len, &from, &until))
+        return 0;
+    field->null = !there;
+    field->at = (const uint8_t *)given->data->buf + from;
+    field->size = there ? until - from : 0;
+    return 1;
+}
+
+static inline uint64_t written_field(const Field *field)
+{
+    return varint_size(field->null ? 1 : zigzag(field->size)) + field->size;
+}
+
+static inline uint8_t *write_field(uint8_t *out, const Field *field)
+{
+    out = write_varint(out, field->null ? 1 : zigzag(field->size));
+    return field->size ? copy(out, field->at, field->size) : out;
+}
+
+enum { UNFIT = CHANGED + 1 };
+
+/* What is to change of each record; `offsets` of what does not change is NULL. */
+typedef struct {
+    Given keep;
+    Given stamps;
+    Given key;
+    Given value;
+    Given lists;
+    Given names;
+    Given contents;
+} Changes;
+
+/* The rest of a record: its own bytes, as far as they stay, and fields instead of others. */
+typedef struct {
+    Span key;
+    Span value;
+    Span headers;
+    Field new_key;
+    Field new_value;
+    uint32_t first_header;
+    uint32_t last_header;
+    uint64_t size;
+} Rest;
+
+static int rest_of(const Changes *changes, const Record *record, uint64_t row, Rest *rest)
+{
+    const uint8_t *at = record->rest, *const end = record->rest + record->size;
+    Field own;
+    const uint8_t *behind = read_field(at, end, &own);
+    if (behind == NULL)
+        return INVALID;
+    rest->key.at = at;
+    rest->key.size = (uint64_t)(behind - at);
+    at = behind;
+    behind = read_field(at, end, &own);
+    if (behind == NULL)
+        return INVALID;
+    rest->value.at = at;
+    rest->value.size = (uint64_t)(behind - at);
+    rest->headers.at = behind;
+    rest->headers.size = (uint64_t)(end - behind);
+    rest->size = rest->key.size + rest->value.size + rest->headers.size;
+    if (changes->key.offsets != NULL) {
+        if (!field_of(&changes->key, row, &rest->new_key))
+            return UNFIT;
+        rest->size += written_field(&rest->new_key) - rest->key.size;
+    }
+    if (changes->value.offsets != NULL) {
+        if (!field_of(&changes->value, row, &rest->new_value))
+            return UNFIT;
+        rest->size += written_field(&rest->new_value) - rest->value.size;
+    }
+    if (changes->lists.offsets == NULL)
+        return READ;
+    const uint64_t list = row + (uint64_t)changes->lists.first;
+    const int there = changes->lists.validity == NULL ? 1 : bit_of(changes->lists.validity, list);
+    if (there < 0 || !span_of(changes->lists.offsets, list, INT32_MAX, &rest->first_header, &rest->last_header))
+        return UNFIT;
+    if (!there)
+        rest->last_header = rest->first_header;
+    uint64_t size = varint_size(zigzag(rest->last_header - rest->first_header));
+    for (uint64_t each = rest->first_header; each < rest->last_header; each++) {
+        Field name, content;
+        if (!field_of(&changes->names, each, &name) || !field_of(&changes->contents, each, &content) || name.null)
+            return UNFIT;
+        size += written_field(&name) + written_field(&content);
+    }
+    if (rest->last_header - rest->first_header > MOST_HEADERS)
+        return TOO_MUCH;
+    rest->size += size - rest->headers.size;
+    return READ;
+}
+
+static uint8_t *write_rest(uint8_t *out, const Changes *changes, const Rest *rest)
+{
+    out = changes->key.offsets == NULL ? copy(out, rest->key.at, rest->key.size) : write_field(out, &rest->new_key);
+    out = changes->value.offsets == NULL ? copy(out, rest->value.at, rest->value.size) : write_field(out, &rest->new_value);
+    if (changes->lists.offsets == NULL)
+        return copy(out, rest->headers.at, rest->headers.size);
+    out = write_varint(out, zigzag(rest->last_header - rest->first_header));
+    for (uint64_t each = rest->first_header; each < rest->last_header; each++) {
+        Field field;
+        if (field_of(&changes->names, each, &field))
+            out = write_field(out, &field);
+        if (field_of(&changes->contents, each, &field))
+            out = write_field(out, &field);
+    }
+    return out;
+}
+
+/* 0: the column has no such row. A null leaves the timestamp as it is. */
+static int stamp_at(const Given *stamps, uint64_t row, int64_t *timestamp)
+{
+    row += (uint64_t)stamps->first;
+    const int there = stamps->validity == NULL ? 1 : bit_of(stamps->validity, row);
+    if (there < 0 || (row + 1) * 8 > (uint64_t)stamps->offsets->len)
+        return 0;
+    if (there) {
+        int64_t micros;
+        memcpy(&micros, (const uint8_t *)stamps->offsets->buf + 8 * row, 8);
+        *timestamp = micros / MICROSECONDS - (micros % MICROSECONDS < 0);
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(with_columns_doc,
+"with_columns(data, count, base_timestamp, keep, timestamps, keys, values, lists, names, contents)\n"
+"-> (records, kept, base_timestamp, max_timestamp, ranges of numbers) | None\n\n"
+"The records that are kept, with what these columns have; see record_columns.py. ValueError if a column does not fit,\n"
+"OverflowError beyond MOST_HEADERS in a record or MOST_TRANSFORMED bytes.");
+
+static PyObject *with_columns(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data, *given[7], *result = NULL;
+    Py_ssize_t count, length;
+    long long base_timestamp;
+    char *content;
+    if (!PyArg_ParseTuple(args, "SnLOOOOOOO", &data, &count, &base_timestamp, &given[0], &given[1], &given[2], &given[3],
+                          &given[4], &given[5], &given[6]) ||
+        PyBytes_AsStringAndSize(data, &content, &length) < 0)
+        return NULL;
+    Held held = {.used = 0};
+    Changes changes;
+    memset(&changes, 0, sizeof(changes));
+    Output output = {NULL, 0, 0};
+    Ranges ranges = {NULL, 0, 0};
+    Given *const taken[7] = {&changes.keep,  &changes.stamps, &changes.key,     &changes.value,
+                             &changes.lists, &changes.names,  &changes.contents};
+    for (int each = 0; each < 7; each++)
+        if (!take_given(&held, given[each], taken[each]))
+            goto done;
+    if (changes.lists.offsets != NULL && (changes.names.offsets == NULL || changes.contents.offsets == NULL)) {
+        PyErr_SetString(PyExc_TypeError, "headers have names and contents");
+        goto done;
+    }
+    const int same = changes.key.offsets == NULL && changes.value.offsets == NULL && changes.lists.offsets == NULL;
+    const uint8_t *at = (const uint8_t *)content, *const end = at + length;
+    Py_ssize_t kept = 0;
+    int64_t first = 0, latest = 0;
+    int outcome = READ;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t row = 0; row < count; row++) {
+        Record record;
+        Rest rest;
+        at = read_record(at, end, &record);
+        if (at == NULL) {
+            outcome = INVALID;
+            break;
+        }
+        if (changes.keep.offsets != NULL) {
+            const int keep = bit_of(changes.keep.offsets, (uint64_t)row + (uint64_t)changes.keep.first);
+            if (keep < 0) {
+                outcome = UNFIT;
+                break;
+            }
+            if (!keep)
+                continue;
+        }
+        int64_t timestamp = (int64_t)((uint64_t)base_timestamp + (uint64_t)record.timestamp_delta);
+        if (changes.stamps.offsets != NULL && !stamp_at(&changes.stamps, (uint64_t)row, &timestamp)) {
+            outcome = UNFIT;
+            break;
+        }
+        rest.size = record.size;
+        outcome = same ? READ : rest_of(&changes, &record, (uint64_t)row, &rest);
+        if (outcome != READ)
+            break;
+        if (!kept)
+            first = latest = timestamp;
+        latest = timestamp > latest ? timestamp : latest;
+        const uint64_t stamp = zigzag((uint64_t)timestamp - (uint64_t)first);
+        const uint64_t size = written_size(stamp, (uint64_t)kept, rest.size);
+        if (output.used + size > MOST_TRANSFORMED) {
+            outcome = TOO_MUCH;
+            break;
+        }
+        if (!reserve(&output, size) || !add_range(&ranges, row, 1)) {
+            outcome = NO_MEMORY;
+            break;
+        }
+        uint8_t *out = output.start + output.used;
+        if (same) {
+            write_record(out, stamp, (uint64_t)kept, record.rest, record.size);
+        } else {
+            const uint64_t number = zigzag((uint64_t)kept);
+            out = write_varint(out, zigzag(1 + varint_size(stamp) + varint_size(number) + rest.size));
+            *out++ = 0;
+            out = write_varint(write_varint(out, stamp), number);
+            write_rest(out, &changes, &rest);
+        }
+        output.used += size;
+        kept++;
+    }
+    Py_END_ALLOW_THREADS
+    if (outcome == READ && (at != end || count < 0))
+        outcome = INVALID;
+    if (outcome == NO_MEMORY) {
+        PyErr_NoMemory();
+    } else if (outcome == TOO_MUCH) {
+        PyErr_SetString(PyExc_OverflowError, "a record has too many headers, or the records become too many bytes");
+    } else if (outcome == UNFIT) {
+        PyErr_SetString(PyExc_ValueError, "a column does not fit the records");
+    } else if (outcome == INVALID) {
+        Py_INCREF(Py_None);
+        result = Py_None;
+    } else {
+        PyObject *numbers = tuple_of(&ranges);
+        if (numbers != NULL)
+            result = Py_BuildValue("(y#nLLN)", output.start == NULL ? "" : (const char *)output.start,
+                                   (Py_ssize_t)output.used, kept, (long long)first, (long long)latest, numbers);
+    }
+done:
+    for (int each = 0; each < held.used; each++)
+        PyBuffer_Release(&held.list[each]);
+    free(ranges.list);
+    free(output.start);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
     {"merge", merge, METH_O, merge_doc},
     {"common_delta", common_delta, METH_VARARGS, common_delta_doc},
     {"unpack", unpack, METH_VARARGS, unpack_doc},
     {"transform", transform, METH_VARARGS, transform_doc},
+    {"columns", columns, METH_VARARGS, columns_doc},
+    {"with_columns", with_columns, METH_VARARGS, with_columns_doc},
     {"merge_plain", merge_plain, METH_VARARGS, merge_plain_doc},
     {"take", take, METH_VARARGS, take_doc},
     {"header", header, METH_VARARGS, header_doc},

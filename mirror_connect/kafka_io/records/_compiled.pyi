@@ -49,6 +49,26 @@ def unpack(
 def transform(
     data: bytes, count: int, steps: tuple[tuple[int, int, bool, bytes, tuple[bytes, ...], bytes], ...], /
 ) -> tuple[bytes, int] | None: ...
+
+_Bytes = tuple[bytes | None, bytes, bytes]
+_Given = tuple[bytes | memoryview | None, bytes | memoryview, bytes | memoryview, int] | None
+
+def columns(
+    data: bytes, count: int, base_timestamp: int, wants: int, /
+) -> tuple[bytes | None, _Bytes | None, _Bytes | None, tuple[bytes, _Bytes, _Bytes] | None] | None: ...
+def with_columns(
+    data: bytes,
+    count: int,
+    base_timestamp: int,
+    keep: _Given,
+    timestamps: _Given,
+    keys: _Given,
+    values: _Given,
+    lists: _Given,
+    names: _Given,
+    contents: _Given,
+    /,
+) -> tuple[bytes, int, int, int, tuple[tuple[int, int], ...]] | None: ...
 def merge_plain(
     buffer: bytes | bytearray | memoryview,
     at: int,

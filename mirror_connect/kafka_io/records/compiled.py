@@ -8,7 +8,7 @@ are not as expected, each function here returns None, and the caller's Python co
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import inf
 from typing import Final, NamedTuple
@@ -141,7 +141,7 @@ class _Splitter:
     def __init__(self, batch: ProducerBatch, data: bytes, limit: int, filled: float, most_records: int) -> None:
         self._batch, self._data = batch, data
         self._limit, self._filled, self._most_records = limit, filled, most_records
-        self._offsets = _SourceOffsets(batch)
+        self._offsets = SourceOffsets(batch)
 
     def pieces(self, part: _Part) -> Iterator[ProducerBatch]:
         """The part as batches within the limit."""
@@ -176,7 +176,7 @@ class _Splitter:
             at, number = following, number + kept
 
 
-class _SourceOffsets:
+class SourceOffsets:
     """The source offsets of a batch's records, by the records' numbers."""
 
     def __init__(self, batch: ProducerBatch) -> None:
@@ -193,6 +193,17 @@ class _SourceOffsets:
             taken = min(length - skipped, count)
             found.append((first + skipped, taken))
             number, count, at = number + taken, count - taken, at + 1
+        return tuple(found)
+
+    def of_all(self, numbers: Iterable[tuple[int, int]]) -> _Ranges:
+        """Those of records that are given as ranges of their numbers: first, count."""
+        found: list[tuple[int, int]] = []
+        for number, count in numbers:
+            for first, length in self.of(number, count):
+                if found and sum(found[-1]) == first:
+                    found[-1] = (found[-1][0], found[-1][1] + length)
+                else:
+                    found.append((first, length))
         return tuple(found)
 
 
