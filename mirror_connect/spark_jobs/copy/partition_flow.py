@@ -49,7 +49,9 @@ from mirror_connect.kafka_io.records.record_batch import (
 from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_time
 from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
+from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch, Computing
 from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
+from mirror_connect.spark_jobs.copy.read_ahead import ReadAhead
 from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, Rewriting, RewrittenPieces
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
@@ -83,7 +85,8 @@ class PartitionFlow:
     `feed`: what the producer gets. It is another one if the records are written in transactions.
     `measures`: gets what there is to measure.
     `steps`: transformations of the records.
-    `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread has made what `take` now returns.
+    `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread, or Spark, has made what `take` now returns.
+    `computing`: transforms all records after these steps; None: nothing does.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class PartitionFlow:
         steps: Steps = (),
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
+        computing: Computing | None = None,
         measures: FlowMeasures | None = None,
     ) -> None:
         self.partition = partition
@@ -135,6 +139,18 @@ class PartitionFlow:
         self._on_lost = on_lost
         self._on_placed = on_placed
         self._rewriting = Rewriting(steps, in_thread, self._made)
+        self._ahead: ReadAhead | None = None
+        if computing is not None:
+            self._ahead = ReadAhead(
+                computing,
+                partition.source,
+                steps,
+                self._made,
+                check_crcs=check_crcs,
+                read_committed=read_committed,
+            )
+        # Whether each batch is re-encoded.
+        self._transforms = bool(steps) or computing is not None
         self._on_ready = on_ready
         # The next batch's offset on the target if nobody else writes there; None if not known.
         self._target_end: int | None = None
@@ -142,7 +158,7 @@ class PartitionFlow:
         self._current: CompletedFetch | None = None
         self._reader = BatchReader(b"")
         # The rest of a batch that is re-encoded piece by piece.
-        self._pieces: RewrittenPieces | None = None
+        self._pieces: RewrittenPieces | ComputedBatch | None = None
         self._aborted: AbortedFilter | None = None
         # Batches decided on and not sent, as they didn't fit when others were merged.
         self._held: deque[ProducerBatch] = deque()
@@ -229,6 +245,8 @@ class PartitionFlow:
             fetched.release()
             return
         self._fetched.append(fetched)
+        if self._pieces is not None:
+            self._look_ahead()
 
     def restart(self) -> int | None:
         """Drops what was fetched and not sent; returns the offset to fetch from."""
@@ -289,6 +307,8 @@ class PartitionFlow:
         if self._pieces is not None:
             self._pieces.drop()
             self._pieces = None
+        if self._ahead is not None:
+            self._ahead.clear()
 
     # The feed.
 
@@ -405,12 +425,7 @@ class PartitionFlow:
 
     def _merged_plain(self, limit: int) -> ProducerBatch | None:
         """A short cut for small batches without compression; None if it doesn't apply."""
-        if (
-            self._rewriting.steps
-            or self._held
-            or self._pieces is not None
-            or (self._reader.ended and not self._open_next())
-        ):
+        if self._transforms or self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
             return None
         wanted, check_crcs = self.next_offset or 0, self._check_crcs
         if merges_plain(check_crcs=check_crcs):
@@ -498,7 +513,19 @@ class PartitionFlow:
         self.next_offset = last + 1
         return piece
 
-    def _made(self, pieces: RewrittenPieces) -> None:
+    def _begin(self, view: BatchView, wanted: int) -> RewrittenPieces | ComputedBatch:
+        if self._ahead is None:
+            return self._rewriting.begin(view, wanted)
+        assert self._current is not None
+        batch = self._ahead.begin(self._current, self._reader.at, view, wanted)
+        self._look_ahead()
+        return batch
+
+    def _look_ahead(self) -> None:
+        if self._ahead is not None and self._current is not None:
+            self._ahead.look(self._current, self._reader.at, self._fetched)
+
+    def _made(self, pieces: RewrittenPieces | ComputedBatch) -> None:
         if self._pieces is pieces:
             self._on_ready(self)
 
@@ -543,7 +570,7 @@ class PartitionFlow:
 
     def _as_it_is(self) -> ProducerBatch | None:
         """A short cut for nearly all batches; None if it doesn't apply."""
-        if self._rewriting.steps or self._aborted is not None:
+        if self._transforms or self._aborted is not None:
             return None
         batch = take(self._reader, self.next_offset or 0, check_crcs=self._check_crcs, append_time=self._append_time)
         if batch is not None:
@@ -562,8 +589,8 @@ class PartitionFlow:
         if aborted or view.is_control:
             self.measures.dropped(view.size)
             batch = None
-        elif self._rewriting.steps or needs_rewrite(view, wanted, append_time=self._append_time):
-            self._pieces = self._rewriting.begin(view, wanted)
+        elif self._transforms or needs_rewrite(view, wanted, append_time=self._append_time):
+            self._pieces = self._begin(view, wanted)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
             self.measures.reencoded(view.size)
             return self._next_piece()

@@ -1,0 +1,99 @@
+"""A batch whose records Spark transforms: on its way there and back, until its flow takes what has become of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_steps import Steps
+from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
+
+
+class Computing(Protocol):
+    """What takes batches to Spark and back."""
+
+    def submit(self, batch: ComputedBatch) -> None:
+        """Calls the batch's `end` later, in the event loop. A batch that is dropped meanwhile may never end."""
+
+    def has_room(self) -> bool:
+        """Whether batches may be submitted before their flow needs them."""
+
+
+class ComputedBatch:
+    """One batch on its way. It is made, dropped and taken in the event loop.
+
+    `from_offset`: the first offset that is wanted of it. `steps`: transformations before Spark's. `last_offset`: that of the
+    batch; `oldest_ms`: about the timestamp of its first record; `filtered`: how many records were dropped.
+    `on_made` is called when `take` may be called.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_error",
+        "_made",
+        "_on_made",
+        "dropped",
+        "filtered",
+        "from_offset",
+        "last_offset",
+        "oldest_ms",
+        "partition",
+        "steps",
+        "view",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        view: BatchView,
+        from_offset: int,
+        partition: TopicPartition,
+        steps: Steps,
+        on_made: Callable[[ComputedBatch], None],
+    ) -> None:
+        self.view = view
+        self.from_offset = from_offset
+        self.partition = partition
+        self.steps = steps
+        self.last_offset = view.last_offset
+        self.oldest_ms = first_timestamp(view.data)
+        self.filtered = 0
+        # Read by other threads, too: what nobody wants needs no work.
+        self.dropped = False
+        self._on_made = on_made
+        self._made: deque[ProducerBatch] = deque()
+        self._error: Exception | None = None
+        self._ended = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is still on its way."""
+        return not self._ended
+
+    def ready(self) -> bool:
+        """Whether `take` may be called."""
+        return self._ended
+
+    def take(self) -> ProducerBatch | None:
+        """The next piece, None after the last. CorruptBatchError, RecordError behind the pieces before the record."""
+        if self._made:
+            return self._made.popleft()
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def drop(self) -> None:
+        """Nothing of it is wanted any more. It is read again later, as another batch."""
+        self.dropped = True
+        self._made.clear()
+
+    def end(self, made: Iterable[ProducerBatch], filtered: int, error: Exception | None = None) -> None:
+        """This has become of it. Whoever has it submitted calls this once."""
+        if self.dropped or self._ended:
+            return
+        self._ended = True
+        self._made.extend(made)
+        self.filtered = filtered
+        self._error = error
+        self._on_made(self)
