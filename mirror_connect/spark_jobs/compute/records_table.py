@@ -27,6 +27,9 @@ CHANGEABLE: Final = (KEY, VALUE, HEADERS, TIMESTAMP)
 ROW: Final = "__row"
 PAD: Final = "__pad"
 HIDDEN: Final = (ROW, PAD)
+# What comes back beside them and the changed columns.
+KEEP: Final = "__keep"
+ERROR: Final = "__error"
 # Whether this column of bytes is no JSON object of its schema.
 _BAD: Final = "__bad_"
 _OBJECT: Final = r"(?s)^\s*\{.*\}\s*$"

@@ -23,6 +23,8 @@ from mirror_connect.spark_jobs.compute.expressions import (
 from mirror_connect.spark_jobs.compute.records_table import (
     CHANGEABLE,
     COLUMNS,
+    ERROR,
+    KEEP,
     PAD,
     ROW,
     SECRETS,
@@ -38,8 +40,6 @@ from mirror_connect.spark_jobs.compute.written_columns import written
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-KEEP: Final = "__keep"
-ERROR: Final = "__error"
 _CONDITION: Final = "__where"
 _CHANGED: Final = "__changed_"
 # Of the session that reads and applies statements. The rest of the worker's settings has no effect on a statement.

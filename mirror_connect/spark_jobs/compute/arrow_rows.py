@@ -1,0 +1,181 @@
+"""Records as Arrow's rows for Spark, and what Spark makes of them as changes of the records.
+
+Besides the columns that the statement needs, a row has its number (`__row`), which comes back. Rows without a number are no
+records: they push those before them through Spark's buffers (`pads`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.records.compiled import SourceOffsets
+from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.kafka_io.records.record_columns import (
+    BytesColumn,
+    Changes,
+    HeadersColumn,
+    KeepColumn,
+    TimesColumn,
+    read_columns,
+)
+from mirror_connect.spark_jobs.compute.records_table import HEADERS, KEY, PAD, ROW, SECRETS, TIMESTAMP, VALUE
+
+TOPIC: Final = "topic"
+PARTITION: Final = "partition"
+OFFSET: Final = "offset"
+PROCESSED_AT: Final = "processed_at"
+# As many as Spark puts into one batch for Python (computing_query.py). A batch leaves when it has them and a row follows.
+PAD_BYTES: Final = 128 << 10
+_TIME: Final = pa.timestamp("us", "UTC")
+_HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+_TYPES: Final[Mapping[str, Any]] = {
+    TOPIC: pa.string(),
+    PARTITION: pa.int32(),
+    OFFSET: pa.int64(),
+    TIMESTAMP: _TIME,
+    KEY: pa.binary(),
+    VALUE: pa.binary(),
+    HEADERS: pa.list_(_HEADER),
+    PROCESSED_AT: _TIME,
+}
+_READ: Final = (TIMESTAMP, KEY, VALUE, HEADERS)
+
+
+class Rows:
+    """Makes rows. `columns`: those of `records` that the statement needs; `secret_names`: of the struct `secrets`."""
+
+    def __init__(self, columns: Sequence[str], secret_names: Sequence[str] = ()) -> None:
+        self._wanted = tuple(each for each in columns if each != SECRETS)
+        self._read = tuple(each for each in columns if each in _READ)
+        self._secret_names = tuple(secret_names) if SECRETS in columns else ()
+        self._secrets: tuple[bytes, ...] = ()
+        types = [(each, _TYPES[each]) for each in self._wanted]
+        if self._secret_names:
+            types.append((SECRETS, pa.struct([(each, pa.string()) for each in self._secret_names])))
+        # The pad is the last column. Python's writer sends what is long at once, and keeps what little is behind it.
+        self.schema = pa.schema([(ROW, pa.int64()), *types, (PAD, pa.binary())])
+        blank = [pa.nulls(2, each.type) for each in self.schema]
+        # A row that fills the batch, and one that follows it.
+        self.pads = pa.RecordBatch.from_arrays(
+            [*blank[:-1], pa.array([bytes(PAD_BYTES), b""], pa.binary())], schema=self.schema
+        )
+
+    def know(self, secrets: Mapping[str, str]) -> None:
+        """The values of the secrets."""
+        self._secrets = tuple(secrets[each].encode() for each in self._secret_names)
+
+    def of(self, batch: ProducerBatch, partition: TopicPartition, first_row: int, now_us: int) -> Any:
+        """Those of an uncompressed batch that `rewrite` has made. CorruptBatchError."""
+        count = batch.count
+        found = read_columns(batch, self._read)
+        arrays = [_numbers(pa.int64(), "q", range(first_row, first_row + count))]
+        for name in self._wanted:
+            if name == TOPIC:
+                arrays.append(_repeated(partition.topic.encode(), count))
+            elif name == PARTITION:
+                arrays.append(_numbers(pa.int32(), "i", [partition.partition] * count))
+            elif name == OFFSET:
+                arrays.append(_offsets(batch))
+            elif name == PROCESSED_AT:
+                arrays.append(_numbers(_TIME, "q", [now_us] * count))
+            elif name == TIMESTAMP:
+                assert found.timestamps is not None
+                arrays.append(pa.Array.from_buffers(_TIME, count, [None, pa.py_buffer(found.timestamps.values)]))
+            elif name == HEADERS:
+                assert found.headers is not None
+                arrays.append(_headers(found.headers, count))
+            else:
+                column = found.keys if name == KEY else found.values
+                assert column is not None
+                arrays.append(_bytes(column, count, pa.binary()))
+        if self._secret_names:
+            secrets = [_repeated(each, count) for each in self._secrets]
+            arrays.append(pa.StructArray.from_arrays(secrets, self._secret_names))
+        return pa.RecordBatch.from_arrays([*arrays, pa.nulls(count, pa.binary())], schema=self.schema)
+
+
+def _numbers(kind: Any, code: str, numbers: Any) -> Any:
+    numbers = array(code, numbers)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _offsets(batch: ProducerBatch) -> Any:
+    numbers = array("q")
+    for first, count in SourceOffsets(batch).of(0, batch.count):
+        numbers.extend(range(first, first + count))
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _repeated(text: bytes, count: int) -> Any:
+    ends = array("i", range(0, len(text) * count + 1, len(text)) if text else [0] * (count + 1))
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(text * count)])
+
+
+def _bytes(column: BytesColumn, count: int, kind: Any) -> Any:
+    buffers = [None if each is None else pa.py_buffer(each) for each in column[:3]]
+    return pa.Array.from_buffers(kind, count, buffers)
+
+
+def _headers(column: HeadersColumn, count: int) -> Any:
+    size = len(memoryview(column.names.offsets)) // 4 - 1
+    fields = [_bytes(column.names, size, pa.string()), _bytes(column.contents, size, pa.binary())]
+    structs = pa.StructArray.from_arrays(fields, fields=list(_HEADER))
+    return pa.Array.from_buffers(pa.list_(_HEADER), count, [None, pa.py_buffer(column.offsets)], children=[structs])
+
+
+# What comes back.
+
+
+def whole_column(parts: Sequence[Any], name: str) -> Any:
+    """A column of these batches of rows as one array."""
+    columns = [each.column(name) for each in parts]
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def keep_column(kept: Any) -> KeepColumn | None:
+    """Of an array of booleans without nulls; None if all are kept."""
+    return None if kept.true_count == len(kept) else KeepColumn(memoryview(kept.buffers()[1]), kept.offset)
+
+
+def changes_of(parts: Sequence[Any], names: Sequence[str], keep: KeepColumn | None) -> Changes:
+    """What these rows change of the records. `names`: of the columns that come back."""
+    found = {name: whole_column(parts, name) for name in names}
+    times = found.get(TIMESTAMP)
+    return Changes(
+        keep,
+        None if times is None else TimesColumn(_validity(times), memoryview(times.buffers()[1]), times.offset),
+        _column_of(found.get(KEY)),
+        _column_of(found.get(VALUE)),
+        _headers_of(found.get(HEADERS)),
+    )
+
+
+def _validity(column: Any) -> memoryview | None:
+    return None if column.null_count == 0 else memoryview(column.buffers()[0])
+
+
+def _column_of(column: Any) -> BytesColumn | None:
+    if column is None:
+        return None
+    _, offsets, data = column.buffers()[:3]
+    return BytesColumn(
+        _validity(column),
+        bytes(4) if offsets is None else memoryview(offsets),
+        b"" if data is None else memoryview(data),
+        column.offset,
+    )
+
+
+def _headers_of(column: Any) -> HeadersColumn | None:
+    if column is None:
+        return None
+    names, contents = (_column_of(column.values.field(each)) for each in range(2))
+    assert names is not None
+    assert contents is not None
+    # A field of a slice begins where the slice does.
+    return HeadersColumn(_validity(column), memoryview(column.buffers()[1]), names, contents, column.offset)

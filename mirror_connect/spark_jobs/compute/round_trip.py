@@ -1,0 +1,360 @@
+"""Takes batches of records to Spark and back: the task's side, with a thread for each direction.
+
+One thread makes rows of the records and sends them to the feeder. Another one gets what Spark has made of them, in the same
+order, and makes batches of it. A row is known by its number. So a row that is missing, comes twice, or was never sent ends
+the task, and is never taken for another one.
+
+Spark keeps rows back until a batch is full. When nothing more is to be sent, pads push them out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from mirror_connect.kafka_io.records.compression import NONE, CodecError, compress, decompress
+from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
+from mirror_connect.kafka_io.records.record_columns import with_columns
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
+from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of, keep_column, whole_column
+from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, closed_quietly
+from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, ROW
+from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
+
+# The shortest time between two flushes: each costs Spark and the feeder about a millisecond of processor time.
+FLUSH_S: Final = 0.005
+# How much may be submitted ahead, as it was fetched.
+ROOM_BYTES: Final = 8 << 20
+# Of rows in one message: Spark holds several of them in its memory.
+MESSAGE_BYTES: Final = 1 << 20
+# No record that is larger goes through Spark, which needs its memory several times.
+MOST_BYTES: Final = 32 << 20
+# How long Spark has for the end of an epoch.
+END_S: Final = 20.0
+_BUFFER: Final = 256 << 10
+
+
+class SparkLostError(Exception):
+    """Spark gives no rows back any more: its JVM, or the other Python process, has ended."""
+
+
+class StrangeRowsError(Exception):
+    """Spark has given back other rows than it got: a bug here, or of a statement's query."""
+
+
+@dataclass(slots=True, eq=False)
+class _Trip:
+    """One submitted batch. `left`: pieces that are on their way, and one while more may follow."""
+
+    batch: ComputedBatch
+    left: int = 1
+    made: list[ProducerBatch] = field(default_factory=list)
+    filtered: int = 0
+    error: Exception | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Sent:
+    """A piece that Spark has: uncompressed, with the codec that it gets again. `parts`: the rows that came back."""
+
+    trip: _Trip
+    piece: ProducerBatch
+    codec: int
+    rows: int = 0
+    parts: list[Any] = field(default_factory=list)
+
+
+class RoundTrip:
+    """Of one epoch of one task. `rows`: what Spark gives back. `changes`: the columns that come back changed.
+
+    `submit` and `has_room` are called in the event loop that `begin` was called in, and answers come there.
+    """
+
+    def __init__(
+        self,
+        rows: Iterator[Any],
+        listener: FeederListener,
+        columns: Sequence[str],
+        changes: Sequence[str],
+        secret_names: Sequence[str] = (),
+    ) -> None:
+        self._rows = rows
+        self._listener = listener
+        self._changes = tuple(changes)
+        self._encoder = Rows(columns, secret_names)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._submitted: queue.SimpleQueue[ComputedBatch | None] = queue.SimpleQueue()
+        self._sent: deque[_Sent] = deque()
+        self._next_row = self._expected_row = 0
+        # What both threads change of a trip.
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._closing = False
+        self._error: Exception | None = None
+        self._lost: asyncio.Future[None] | None = None
+        self._sending = threading.Thread(target=self._send_all, name="to-spark", daemon=True)
+        self._reading = threading.Thread(target=self._read_all, name="from-spark", daemon=True)
+
+    def start(self) -> None:
+        """Waits for the feeder in a thread. `close` must follow, as Spark waits for it."""
+        self._reading.start()
+        self._sending.start()
+
+    def begin(self, secrets: Mapping[str, str]) -> None:
+        """In the event loop that batches will be submitted in."""
+        self._encoder.know(secrets)
+        self._loop = asyncio.get_running_loop()
+        self._lost = self._loop.create_future()
+        if self._error is not None:
+            self._lose(self._error)
+
+    async def watch(self) -> None:
+        """Raises SparkLostError, or StrangeRowsError, when it happens."""
+        assert self._lost is not None
+        await asyncio.shield(self._lost)
+
+    def submit(self, batch: ComputedBatch) -> None:
+        """See Computing."""
+        self._bytes += batch.view.size
+        self._submitted.put(batch)
+
+    def has_room(self) -> bool:
+        """See Computing."""
+        return self._bytes < ROOM_BYTES
+
+    def close(self) -> None:
+        """Ends the epoch for Spark. SparkLostError if Spark has not ended it in order: then its attempt must fail."""
+        self._closing = True
+        self._submitted.put(None)
+        self._sending.join(END_S)
+        self._reading.join(END_S)
+        self._listener.close()
+        if self._reading.is_alive():
+            raise SparkLostError("Spark did not end an epoch in time")
+        if isinstance(self._error, SparkLostError):
+            raise self._error
+
+    # To Spark.
+
+    def _send_all(self) -> None:
+        try:
+            connection = self._listener.accept(lambda: self._error is None)
+        except OSError as error:
+            self._fail(SparkLostError(str(error)))
+            return
+        try:
+            with connection, connection.makefile("wb", buffering=_BUFFER) as out:
+                with pa.ipc.new_stream(out, self._encoder.schema) as stream:
+                    out.flush()
+                    self._send(stream, out)
+                out.write(END)
+        except OSError as error:
+            self._fail(SparkLostError(f"Spark takes no rows any more: {error}"))
+        except Exception as error:  # noqa: BLE001 — the task fails with it
+            self._fail(error)
+        finally:
+            closed_quietly(connection)
+
+    def _send(self, stream: Any, out: Any) -> None:
+        flushed_at, unflushed = 0.0, False
+        while True:
+            try:
+                wait = flushed_at + FLUSH_S - time.monotonic() if unflushed else None
+                batch = self._submitted.get(wait is None or wait > 0, None if wait is None else max(wait, 0.0))
+            except queue.Empty:
+                stream.write_batch(self._encoder.pads)
+                out.flush()
+                flushed_at, unflushed = time.monotonic(), False
+                continue
+            if batch is None:
+                return
+            trip = _Trip(batch)
+            if not batch.dropped:
+                try:
+                    for piece, codec in self._pieces(trip):
+                        self._send_piece(stream, _Sent(trip, piece, codec))
+                        unflushed = True
+                except CorruptBatchError as error:
+                    with self._lock:
+                        trip.error = trip.error or error
+            self._arrived(trip)
+
+    def _pieces(self, trip: _Trip) -> Iterator[tuple[ProducerBatch, int]]:
+        batch = trip.batch
+
+        def filter_some(records: int) -> None:
+            with self._lock:
+                trip.filtered += records
+
+        pieces = rewrite(_plain(batch.view), batch.from_offset, batch.steps, filter_some)
+        yield from uncompressed_pieces(batch.view, pieces)
+
+    def _send_piece(self, stream: Any, sent: _Sent) -> None:
+        piece = sent.piece
+        rows = self._encoder.of(piece, sent.trip.batch.partition, self._next_row, time.time_ns() // 1000)
+        with self._lock:
+            sent.trip.left += 1
+        self._next_row += piece.count
+        # Before it is sent: the answer may be there at once.
+        self._sent.append(sent)
+        size = max(1, piece.count * MESSAGE_BYTES // max(1, len(piece.records)))
+        for at in range(0, piece.count, size):
+            stream.write_batch(rows.slice(at, size))
+
+    # From Spark.
+
+    def _read_all(self) -> None:
+        try:
+            for rows in self._rows:
+                self._take(rows)
+        except (StrangeRowsError, CorruptBatchError, ValueError) as error:
+            self._fail(error)
+            # Spark goes on only if it gets rid of its rows.
+            self._drain()
+        except Exception as error:  # noqa: BLE001 — PySpark has many for a connection that ends
+            self._fail(SparkLostError(f"Spark's rows have ended: {type(error).__name__}"))
+        else:
+            if not self._closing:
+                self._fail(SparkLostError("Spark's rows have ended"))
+
+    def _drain(self) -> None:
+        try:
+            for _ in self._rows:
+                pass
+        except Exception:  # noqa: BLE001 — the task has failed already
+            return
+
+    def _take(self, rows: Any) -> None:
+        numbers = rows.column(ROW)
+        if numbers.null_count == len(numbers):
+            return
+        if numbers.null_count == 0:
+            self._take_records(rows)
+            return
+        at = 0
+        there = numbers.is_valid().to_pylist()
+        while at < len(there):
+            end = at
+            while end < len(there) and there[end] == there[at]:
+                end += 1
+            if there[at]:
+                self._take_records(rows.slice(at, end - at))
+            at = end
+
+    def _take_records(self, rows: Any) -> None:
+        count = rows.num_rows
+        numbers = rows.column(ROW)
+        first = self._expected_row
+        wanted = pa.array(range(first, first + count), pa.int64())
+        if not numbers.equals(wanted):
+            raise StrangeRowsError(f"Spark has given back other rows than {first} to {first + count - 1}")
+        self._expected_row += count
+        at = 0
+        while at < count:
+            if not self._sent:
+                raise StrangeRowsError(f"Spark has given back row {first + at}, which it did not get")
+            sent = self._sent[0]
+            some = min(count - at, sent.piece.count - sent.rows)
+            sent.parts.append(rows.slice(at, some))
+            sent.rows += some
+            at += some
+            if sent.rows == sent.piece.count:
+                self._sent.popleft()
+                self._finish(sent)
+
+    def _finish(self, sent: _Sent) -> None:
+        """All rows of a piece have come back."""
+        trip = sent.trip
+        if not trip.batch.dropped and trip.error is None:
+            made, filtered, error = self._applied(sent)
+            if made is not None:
+                trip.made.append(made)
+            with self._lock:
+                trip.filtered += filtered
+                trip.error = trip.error or error
+        self._arrived(trip)
+
+    def _applied(self, sent: _Sent) -> tuple[ProducerBatch | None, int, Exception | None]:
+        piece, parts = sent.piece, sent.parts
+        errors = whole_column(parts, ERROR)
+        if errors.null_count < len(errors):
+            number = errors.is_valid().index(True).as_py()
+            raise StrangeRowsError(f"record {number} has the error {errors[number].as_py()}")
+        kept = whole_column(parts, KEEP)
+        keep = keep_column(kept)
+        filtered = len(kept) - kept.true_count
+        if keep is None and not self._changes:
+            piece.records, piece.codec = compress(sent.codec, piece.records), sent.codec
+            return piece, 0, None
+        try:
+            return with_columns(piece, changes_of(parts, self._changes, keep), sent.codec), filtered, None
+        except CorruptBatchError as error:
+            return None, 0, error
+
+    # Both.
+
+    def _arrived(self, trip: _Trip) -> None:
+        with self._lock:
+            trip.left -= 1
+            if trip.left:
+                return
+        loop = self._loop
+        assert loop is not None
+        try:
+            loop.call_soon_threadsafe(self._end, trip)
+        except RuntimeError:
+            return  # the task has ended
+
+    def _end(self, trip: _Trip) -> None:
+        self._bytes -= trip.batch.view.size
+        trip.batch.end(trip.made, trip.filtered, trip.error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._error is None:
+            self._error = error
+        if self._loop is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._lose, error)
+            except RuntimeError:
+                return
+
+    def _lose(self, error: Exception) -> None:
+        if self._lost is not None and not self._lost.done():
+            self._lost.set_exception(error)
+            self._lost.exception()  # counts as seen, if the task ends before anybody waits
+
+
+def _plain(view: BatchView) -> BatchView:
+    """The batch as if it had never been compressed. CorruptBatchError."""
+    if view.magic < 2 or view.codec == NONE:
+        return view
+    plain = copy(view)
+    try:
+        plain._records = decompress(view.codec, view.records)
+    except CodecError as error:
+        raise CorruptBatchError(view.base_offset, str(error)) from None
+    plain.attributes &= ~CODEC_MASK
+    return plain
+
+
+def uncompressed_pieces(view: BatchView, pieces: Iterable[ProducerBatch]) -> Iterator[tuple[ProducerBatch, int]]:
+    """These pieces of a batch, and the codec that each gets again. CorruptBatchError."""
+    for piece in pieces:
+        codec = piece.codec if view.magic < 2 else view.codec
+        if piece.codec != NONE:
+            piece.records, piece.codec = decompress(piece.codec, piece.records), NONE
+        if len(piece.records) > MOST_BYTES and piece.count == 1:
+            raise CorruptBatchError(
+                piece.first_offset,
+                f"its record has {len(piece.records)} bytes, and {MOST_BYTES} at most go through Spark",
+            )
+        yield piece, codec

@@ -1,0 +1,65 @@
+"""A Spark without a JVM: what a statement does to rows, between a feeder and a round trip in one process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_steps import Steps
+from mirror_connect.kafka_io.records.record_batch import split_fetch
+from mirror_connect.spark_jobs.compute.feeder import relayed
+from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
+from mirror_connect.spark_jobs.compute.round_trip import RoundTrip
+from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
+
+TOKEN = "token"
+PARTITION = TopicPartition("orders", 3)
+_attempts = itertools.count()
+Row = dict[str, Any]
+Statement = Callable[[Row], Row]
+
+
+def answered(rows: Any, statement: Statement) -> Any:
+    """A batch of rows after the statement. It gives back `__keep`, `__error`, and the columns that it changes."""
+    found = []
+    for row in rows.to_pylist():
+        if row["__row"] is None:
+            found.append({"__row": None, "__pad": row["__pad"], "__keep": False})
+        else:
+            found.append({"__row": row["__row"], "__keep": True, **statement(row)})
+    header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    types = {"__row": pa.int64(), "__pad": pa.binary(), "__keep": pa.bool_(), "__error": pa.string(), "key": pa.binary(),
+             "value": pa.binary(), "headers": header, "timestamp": pa.timestamp("us", "UTC")}  # fmt: skip
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row.get(name) for row in found], kind) for name, kind in types.items()], list(types)
+    )
+
+
+class SparkRows:
+    """A round trip through a statement. `change(batches)`: what Spark makes of the rows on their way."""
+
+    def __init__(
+        self,
+        statement: Statement,
+        columns: tuple[str, ...] = ("value",),
+        changes: tuple[str, ...] = ("value",),
+        change: Callable[[Iterator[Any]], Iterator[Any]] = lambda batches: batches,
+        secret_names: tuple[str, ...] = (),
+    ) -> None:
+        self.attempt = next(_attempts)
+        self.listener = FeederListener(TOKEN, self.attempt)
+        fed = (answered(each, statement) for each in relayed(TOKEN, self.attempt))
+        self.trip = RoundTrip(change(fed), self.listener, columns, changes, secret_names)
+        self.ended: list[ComputedBatch] = []
+        self.trip.start()
+
+    def submit(self, content: bytes, from_offset: int = 0, steps: Steps = ()) -> list[ComputedBatch]:
+        """Submits the batches of a fetch."""
+        made = [ComputedBatch(view, from_offset, PARTITION, steps, self.ended.append) for view in split_fetch(content)]
+        for each in made:
+            self.trip.submit(each)
+        return made

@@ -1,0 +1,296 @@
+"""Batches to Spark and back, beside a Spark without a JVM: nothing is mixed up, and what is lost ends the task."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+
+from mirror_connect.connectors.record_steps import Action, Condition, Step
+from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
+from mirror_connect.spark_jobs.compute import round_trip
+from mirror_connect.spark_jobs.compute.feeder import TaskDiedError, relayed
+from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, NoPeerError, connect
+from mirror_connect.spark_jobs.compute.round_trip import SparkLostError, StrangeRowsError
+from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
+from tests.fakes.encoded_batches import CODECS, NOW, Plain, encode, some_records, with_records
+from tests.fakes.rewritten_batches import LOG_APPEND_TIME, offsets_of, records_of
+from tests.fakes.spark_rows import PARTITION, TOKEN, Row, SparkRows
+from tests.waiting import state_reached
+
+
+def masks(row: Row) -> Row:
+    return {"value": None if row["value"] is None else b"masked " + row["value"]}
+
+
+def filters(row: Row) -> Row:
+    return {"__keep": row["value"] is not None}
+
+
+async def all_of(spark: SparkRows, batches: list[ComputedBatch]) -> list[Plain]:
+    """The records that have come back, with their source offsets."""
+    await state_reached(lambda: all(not each.busy for each in batches), "all batches are back")
+    found: list[Plain] = []
+    for each in batches:
+        while (made := each.take()) is not None:
+            found += [r._replace(offset=o) for r, o in zip(records_of(made), offsets_of(made), strict=True)]
+    return found
+
+
+def rechunked(batches: Iterator[Any], seed: int) -> Iterator[Any]:
+    """As other batches, as Spark makes them: rows wait until a pad or many others come."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    chance = random.Random(seed)
+    held: list[Any] = []
+    for each in batches:
+        held.append(each)
+        padded = each.column("__row").null_count > 0
+        if padded or sum(one.num_rows for one in held) > 50:
+            whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            at = 0
+            while at < whole.num_rows:
+                size = chance.randint(1, 20)
+                yield whole.slice(at, size)
+                at += size
+            held = []
+    yield from held
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_records_of_all_kinds_come_back_masked_and_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    spark = SparkRows(masks, change=lambda batches: rechunked(batches, seed))
+    spark.trip.begin({})
+    records: list[Plain] = []
+    contents = []
+    for _ in range(20):
+        some = some_records(chance.randrange(1 << 30), chance.choice([1, 3, 70]), first=len(records), size=30)
+        contents.append(encode(some, chance.choice(list(CODECS.values()))))
+        records += some
+    batches = spark.submit(b"".join(contents), 2)
+    found = await all_of(spark, batches)
+    assert found == [
+        each._replace(value=None if each.value is None else b"masked " + each.value) for each in records[2:]
+    ]
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_a_filter_drops_records_and_counts_them() -> None:
+    spark = SparkRows(filters, changes=())
+    spark.trip.begin({})
+    records = some_records(5, 200)
+    batches = spark.submit(
+        encode(records, CODECS["zstd"]), steps=(Step(Action.FILTER, Condition.HAS_HEADER, has=b"a"),)
+    )
+    stays = [each for each in records if "a" not in dict(each.headers)]
+    assert await all_of(spark, batches) == [each for each in stays if each.value is not None]
+    assert batches[0].filtered == len(records) - sum(each.value is not None for each in stays)
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_all_columns_are_there_and_all_that_may_change_changes() -> None:
+    seen: list[Row] = []
+
+    def changes(row: Row) -> Row:
+        seen.append(row)
+        return {
+            "key": row["topic"].encode(),
+            "value": row["secrets"]["SALT"].encode(),
+            "headers": [*row["headers"], {"key": "offset", "value": b"%d" % row["offset"]}],
+            "timestamp": None if row["offset"] % 2 else row["timestamp"],
+        }
+
+    columns = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "processed_at", "secrets")
+    spark = SparkRows(changes, columns, ("key", "value", "headers", "timestamp"), secret_names=("PEPPER", "SALT"))
+    spark.trip.begin({"PEPPER": "", "SALT": "größe"})
+    records = some_records(6, 50, gaps=True)
+    found = await all_of(spark, spark.submit(encode(records)))
+    assert found == [
+        Plain(
+            each.offset, each.timestamp, b"orders", "größe".encode(), (*each.headers, ("offset", b"%d" % each.offset))
+        )
+        for each in records
+    ]
+    assert [row["offset"] for row in seen] == [each.offset for each in records]
+    assert {row["partition"] for row in seen} == {3}
+    assert [int(row["timestamp"].timestamp() * 1000 + 0.5) for row in seen] == [each.timestamp for each in records]
+    assert min(row["processed_at"] for row in seen).year >= 2026
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_records_with_the_brokers_time_and_old_message_sets() -> None:
+    spark = SparkRows(masks)
+    spark.trip.begin({})
+    some = [each._replace(value=b"v") for each in some_records(3, 5)]
+    batches = spark.submit(encode(some, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 500))
+    old = LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    for number in range(3):
+        old.append(number, timestamp=NOW, key=None, value=b"old")
+    found = await all_of(spark, [*batches, *spark.submit(bytes(old.build()))])
+    assert [(each.timestamp, each.value) for each in found] == [(NOW + 500, b"masked v")] * 5 + [
+        (NOW, b"masked old")
+    ] * 3
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_a_batch_comes_back_in_pieces_where_it_has_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 40)
+    monkeypatch.setattr(round_trip, "MESSAGE_BYTES", 300)
+    spark = SparkRows(masks)
+    spark.trip.begin({})
+    records = some_records(3, 100)
+    (batch,) = spark.submit(encode(records))
+    assert [each.offset for each in await all_of(spark, [batch])] == [each.offset for each in records]
+    assert batch.last_offset == 99
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_what_was_dropped_never_comes_back_and_the_rest_does() -> None:
+    spark = SparkRows(masks)
+    spark.trip.begin({})
+    batches = spark.submit(b"".join(encode(some_records(n, 30, first=30 * n)) for n in range(10)))
+    for each in batches[::2]:
+        each.drop()
+    found = await all_of(spark, batches[1::2])
+    assert [each.offset for each in found] == [n for n in range(300) if n // 30 % 2]
+    await state_reached(spark.trip.has_room, "there is room again")
+    assert {id(each) for each in spark.ended} == {id(each) for each in batches[1::2]}
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_a_batch_that_cannot_be_read_is_corrupt_and_others_go_on() -> None:
+    spark = SparkRows(masks)
+    spark.trip.begin({})
+    good = encode(some_records(1, 5))
+    bad = with_records(encode(some_records(1, 5), CODECS["lz4"]), b"no lz4")
+    first, second, third = spark.submit(good + bad + good)
+    await state_reached(lambda: not third.busy, "the last one is back")
+    with pytest.raises(CorruptBatchError):
+        second.take()
+    assert first.take() is not None
+    assert third.take() is not None
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_submissions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "ROOM_BYTES", 10)
+    spark = SparkRows(masks)
+    spark.trip.begin({})
+    assert spark.trip.has_room()
+    spark.submit(encode(some_records(1, 5)))
+    assert not spark.trip.has_room()
+    await state_reached(spark.trip.has_room, "there is room again")
+    await asyncio.to_thread(spark.trip.close)
+
+
+def without_the_third(batches: Iterator[Any]) -> Iterator[Any]:
+    for each in batches:
+        yield each.slice(0, 2)
+        yield each.slice(3)
+
+
+def twice(batches: Iterator[Any]) -> Iterator[Any]:
+    for each in batches:
+        yield each
+        yield each
+
+
+def backwards(batches: Iterator[Any]) -> Iterator[Any]:
+    for each in batches:
+        yield each.take(list(reversed(range(each.num_rows))))
+
+
+@pytest.mark.parametrize("change", [without_the_third, twice, backwards])
+async def test_rows_that_are_missing_double_or_in_another_order_end_the_task(change: Any) -> None:
+    spark = SparkRows(masks, change=change)
+    spark.trip.begin({})
+    spark.submit(encode(some_records(1, 5)))
+    with pytest.raises(StrangeRowsError):
+        await asyncio.wait_for(spark.trip.watch(), 60)
+    # The worker is told of it. Spark has done nothing wrong.
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_the_end_of_the_feeder_is_noticed_at_once() -> None:
+    def dies(batches: Iterator[Any]) -> Iterator[Any]:
+        yield next(batches)
+        raise EOFError
+
+    spark = SparkRows(masks, change=dies)
+    spark.trip.begin({})
+    (first,) = spark.submit(encode(some_records(1, 5)))
+    with pytest.raises(SparkLostError):
+        await asyncio.wait_for(spark.trip.watch(), 60)
+    assert first.take() is not None
+    with pytest.raises(SparkLostError):
+        await asyncio.to_thread(spark.trip.close)
+
+
+async def test_rows_that_end_too_early_are_no_end_in_order() -> None:
+    spark = SparkRows(masks, change=lambda batches: itertools.islice(batches, 1))
+    spark.trip.begin({})
+    spark.submit(encode(some_records(1, 5)))
+    with pytest.raises(SparkLostError):
+        await asyncio.wait_for(spark.trip.watch(), 60)
+    with pytest.raises(SparkLostError):
+        await asyncio.to_thread(spark.trip.close)
+
+
+def test_an_epoch_without_a_task_ends_in_order() -> None:
+    spark = SparkRows(masks)
+    spark.trip.close()
+
+
+def test_a_task_that_dies_makes_the_feeder_fail() -> None:
+    for number, last_words in enumerate((b"", b"\xff\xff\xff\xff", END)):
+        listener = FeederListener("died", number)
+
+        def dies(listener: FeederListener = listener, words: bytes = last_words) -> None:
+            with listener.accept(lambda: True) as connection:
+                connection.sendall(words)
+
+        task = threading.Thread(target=dies)
+        task.start()
+        with pytest.raises(TaskDiedError):
+            list(relayed("died", number))
+        task.join()
+        listener.close()
+
+
+def test_strangers_are_not_taken_for_the_feeder() -> None:
+    listener = FeederListener(TOKEN, -1)
+    strangers = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+    for each in strangers:
+        each.connect(listener._name)
+    strangers[0].sendall(bytes(32))
+    found = []
+    feeder = threading.Thread(target=lambda: found.append(connect(TOKEN, -1)))
+    feeder.start()
+    with listener.accept(lambda: True) as connection:
+        feeder.join()
+        connection.sendall(b"rows")
+        assert found[0].recv(4) == b"rows"
+    for each in (*strangers, *found):
+        each.close()
+    listener.close()
+
+
+def test_nobody_waits_for_ever() -> None:
+    listener = FeederListener(TOKEN, -2)
+    with pytest.raises(NoPeerError):
+        listener.accept(lambda: True, 0.1)
+    with pytest.raises(NoPeerError):
+        listener.accept(lambda: False)
+    listener.close()
+    with pytest.raises(NoPeerError):
+        connect(TOKEN, -2, 0.1)
+    assert PARTITION.partition == 3
