@@ -31,7 +31,7 @@ CHECKS: Final = (
 )
 # As schemathesis.toml names them.
 STATES: Final = {"running": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED", "without-tasks": "RUNNING"}
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 180
 
 
 def make_connectors(worker: Product) -> None:
@@ -46,8 +46,7 @@ def make_connectors(worker: Product) -> None:
             "heartbeats.topic.replication.factor": "1",
             "emit.heartbeats.enabled": "false" if name == "without-tasks" else "true",
         }
-        made = worker.rest.post("/connectors", json={"name": name, "config": config, "initial_state": state})
-        assert made.is_success, made.text
+        worker._json("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
     # Before Spark is up, a task that is restarted is waited for.
     worker.wait_running("running")
 

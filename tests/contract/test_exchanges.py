@@ -33,13 +33,14 @@ PLAIN: Final = {
 AUTH: Final = {
     "rest.extension.classes": "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension",
 }
-# The replayer as it is, but for its pauses: of a second between two looks at a state, and of 1.5 s before some of them.
+# The replayer as it is, but for its pauses: of a second between two looks at a state, and of 1.5 s before some of them. Its
+# clock goes slowly, so that a machine three times slower has as much time to get to a state.
 REPLAY: Final = """
 import sys, time, types
 import record_rest
 def pause(seconds):
     time.sleep(min(seconds, 0.2 if seconds > 1 else 0.05))
-record_rest.time = types.SimpleNamespace(time=time.time, sleep=pause)
+record_rest.time = types.SimpleNamespace(time=lambda: time.time() / 3, sleep=pause)
 sys.exit(record_rest.main())
 """
 EXCHANGES: Final = json.loads((HERE / "rest.json").read_text("utf-8"))
@@ -120,7 +121,7 @@ def replay(source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path:
                 *("--var", f"worker_id={url.host}:{url.port}", "--var", f"cluster_id={cluster_id}"),
                 *("--file", file, "--profiles", profile, *arguments),
             ]
-            # Every state is waited for as long as the exchange allows, a minute as a rule.
+            # Every state is waited for as long as the exchange allows: a minute as a rule, by that clock.
             done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=800, check=False)
             return done.stdout + done.stderr
 
@@ -136,7 +137,7 @@ def replay(source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path:
 def prepared(source_cluster: LocalCluster) -> None:
     """The source has the topics that the exchanges tell of."""
     prepare = [sys.executable, HERE / "record_rest.py", "prepare", "--bootstrap", source_cluster.bootstrap_servers]
-    subprocess.run(prepare, check=True, timeout=120)
+    subprocess.run(prepare, check=True, timeout=180)
 
 
 @pytest.mark.usefixtures("prepared")

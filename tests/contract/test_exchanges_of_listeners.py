@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from deploy.local import LocalCluster, free_port
+from tests.contract.test_exchanges import REPLAY
 from tests.e2e.product import Product
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -29,10 +30,10 @@ HTTP: Final = {
 def replayed(worker: Product, profiles: str, *arguments: str) -> str:
     """What the replayer says of those that differ, and how many there were."""
     command = [
-        *(sys.executable, HERE / "record_rest.py", "replay", "--lenient"),
+        *(sys.executable, "-c", REPLAY, "replay", "--lenient"),
         *("--url", str(worker.rest.base_url), "--profiles", profiles, *arguments),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False).stdout
+    return subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=800, check=False).stdout
 
 
 def all_of(*profiles: str) -> str:
