@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.verified_records import VerifiedRecords
+from tests.waiting import state_reached
 
 
 class FakeContext(ConnectorContext):
@@ -50,9 +50,7 @@ class FakeContext(ConnectorContext):
 
     async def until(self, condition: Callable[[list[Any]], Any]) -> None:
         """Waits until what was heard fulfils a condition."""
-        async with asyncio.timeout(60):
-            while not condition(self.heard):
-                await asyncio.sleep(0.005)
+        await state_reached(lambda: condition(self.heard), "the herder hears it", pause=0.005)
 
     async def task_requests(self, count: int = 1) -> None:
         """Waits for so many requests for tasks from now on."""

@@ -17,7 +17,7 @@ from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.admin.topic_admin import NewRemote, create_topics, grow_topics
 from mirror_connect.kafka_io.client.cluster import Cluster
 from tests.fakes.token_endpoint import TokenEndpoint
-from tests.waiting import wait_for_state
+from tests.waiting import PATIENCE_S, wait_for_state
 
 pytestmark = pytest.mark.brokers
 
@@ -310,8 +310,8 @@ def test_more_replicas_than_brokers_are_refused_in_one_line(admin: ClusterAdmin)
 
 
 def told_of(admin: ClusterAdmin, wanted: Mapping[str, object]) -> dict[str, int]:
-    """What the brokers tell of these topics once they tell of all, or after a minute: the controller is ahead of them."""
-    until = time.monotonic() + 60
+    """What the brokers tell of these topics once they tell of all, or in the end: the controller is ahead of them."""
+    until = time.monotonic() + PATIENCE_S
     while True:
         there = admin.topics()
         found = {name: there[name] for name in wanted if name in there}

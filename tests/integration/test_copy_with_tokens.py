@@ -30,6 +30,7 @@ from tests.integration.mirror_rig import (
     running,
     spec_for,
 )
+from tests.waiting import state_reached
 
 pytestmark = [pytest.mark.brokers, pytest.mark.asyncio(loop_scope="module")]
 
@@ -110,9 +111,8 @@ async def idle_clients_have_a_token(cluster: LocalCluster, endpoint: TokenEndpoi
 
     first = await asyncio.to_thread(ask)
     given = endpoint.given
-    await asyncio.sleep(COPYING_S)
     # A token more for each of the two at least, without a call.
-    assert endpoint.given >= given + 2
+    await state_reached(lambda: endpoint.given >= given + 2, "each of the two has another token")
     assert await asyncio.to_thread(ask) == first == (cluster.cluster_id, 1)
     await asyncio.to_thread(readers.close)
 

@@ -17,7 +17,7 @@ from mirror_connect.app.supervisor.readiness import Readiness
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.group_membership import GroupClient, GroupSettings
 from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
-from tests.waiting import state_reached
+from tests.waiting import PATIENCE_S, WaitTimedOut, state_reached
 
 pytestmark = pytest.mark.brokers
 
@@ -104,14 +104,16 @@ def shared(among: list[Worker], items: int = 2 + 9) -> bool:
     return len(runs) == len(set(runs)) == items and max(tasks) - min(tasks) <= 1
 
 
-async def until_shared(among: list[Worker], seconds: float = 90.0) -> float:
+async def until_shared(among: list[Worker], seconds: float = PATIENCE_S) -> float:
     """Seconds until then."""
     begun = time.monotonic()
     await state_reached(lambda: shared(among), "every connector and task running once, evenly spread", seconds)
     return time.monotonic() - begun
 
 
-async def test_a_worker_that_comes_or_goes_gets_or_gives_its_share_within_two_seconds(one_broker: LocalCluster) -> None:
+async def test_a_worker_that_comes_or_goes_gets_or_gives_its_share_before_any_session_is_over(
+    one_broker: LocalCluster,
+) -> None:
     async with workers(one_broker, 2) as two:
         await until_shared(two)
         first = {each: each.runs for each in two}
@@ -134,8 +136,8 @@ async def test_a_worker_that_comes_or_goes_gets_or_gives_its_share_within_two_se
         print(
             f"measured: a worker that came had its share after {came:.2f} s; one that left, the others after {went:.2f} s"
         )
-        assert came < 2.0
-        assert went < 2.0
+        assert came < SESSION_MS / 1000
+        assert went < SESSION_MS / 1000
 
 
 @pytest.mark.parametrize("who", ["leader", "member"])
@@ -156,11 +158,11 @@ async def test_whoever_ends_cleanly_is_nobody_to_wait_for_and_the_others_have_it
         # Until the broker has heard of the end, too.
         last = ends.membership.generation
         await state_reached(
-            lambda: all(each.membership.generation > last for each in others), "the group going on without it", 10
+            lambda: all(each.membership.generation > last for each in others), "the group going on without it"
         )
         assert shared(others)
         assert [place.lost for each in others for place in each.places if place.lost] == []
-        assert took < 2.0
+        assert took < SESSION_MS / 1000
 
 
 async def test_a_worker_that_comes_gets_tasks_when_its_spark_is_there(one_broker: LocalCluster) -> None:
@@ -172,10 +174,10 @@ async def test_a_worker_that_comes_gets_tasks_when_its_spark_is_there(one_broker
         try:
             await third.membership.join()
             await state_reached(
-                lambda: all(len(each.membership.assignment.workers) == 3 for each in two), "three members", 10
+                lambda: all(len(each.membership.assignment.workers) == 3 for each in two), "three members"
             )
             await state_reached(
-                lambda: not two[0].membership._heartbeats.moving and two[0].membership.steady, "nothing moves", 10
+                lambda: not two[0].membership._heartbeats.moving and two[0].membership.steady, "nothing moves"
             )
             assert {each: each.claims().tasks for each in two} == first
             third.readiness = Readiness.READY
@@ -203,7 +205,8 @@ async def test_a_stopped_member_does_not_cost_the_others_their_lease(one_broker:
         begun = time.monotonic()
         least = float("inf")
         while not shared([*others, come], 2 + 9 + 2):
-            assert time.monotonic() - begun < SESSION_MS / 1000 + 5.0
+            if time.monotonic() - begun > PATIENCE_S:
+                raise WaitTimedOut(f"not within {PATIENCE_S:g} s: the others share without the stopped one")
             least = min(least, *(each.membership.runs_for() for each in others))
             await asyncio.sleep(0.05)
         took = time.monotonic() - begun

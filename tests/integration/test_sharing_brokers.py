@@ -172,7 +172,7 @@ async def group(one_broker: LocalCluster) -> AsyncIterator[Sharers]:
 async def until(holds: Callable[[], bool], what: str, group: Sharers) -> float:
     began = time.monotonic()
     try:
-        await state_reached(holds, what, 60)
+        await state_reached(holds, what)
     except Exception:
         print(group.spread())
         raise

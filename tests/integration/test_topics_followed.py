@@ -270,7 +270,9 @@ async def test_a_new_topic_that_may_not_be_described_waits_and_the_others_are_cr
     for topic in (good, bad):
         source.create_topic(topic, 1, 1)
     host = start(f"{good},{bad}", READER, sync__topic__acls__enabled="false")
-    await host.until(lambda heard: any(each[0] == "problem" for each in heard))
+    await host.until(
+        lambda heard: any(each[0] == "problem" for each in heard) and any(isinstance(each, list) for each in heard)
+    )
     lines = [each[1] for each in host.heard if each[0] == "problem"]
     assert [task["task.assigned.partitions"] for task in host.tasks] == [f"{good}-0"]
     assert lines[0].startswith(f"topic {bad} is not copied: ")

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from deploy.local import LocalCluster, LocalError
 from deploy.local.kafka_jars import KAFKA_VERSION, ensure
@@ -30,7 +32,7 @@ from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn, EndTxn
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
 from mirror_connect.kafka_io.records.record_rewrite import build
-from tests.brokers import messages
+from tests.brokers import led, messages
 from tests.fakes.lossy_cluster import LossyCluster
 from tests.seeds import chance
 from tests.waiting import state_reached, wait_for_state
@@ -187,11 +189,12 @@ async def writing(
         await connection.close()
 
 
-def seen(cluster: LocalCluster, topic: str) -> dict[int, list[int]]:
-    """Partition → the numbers that Kafka's own consumer of committed records prints."""
+def seen(cluster: LocalCluster, topic: str, count: int) -> dict[int, list[int]]:
+    """Partition → the numbers that Kafka's own consumer of committed records prints, of its first `count` records."""
     tool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     arguments = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}", "--topic", topic]
-    arguments += ["--isolation-level", "read_committed", "--from-beginning", "--timeout-ms", "8000"]
+    arguments += ["--isolation-level", "read_committed", "--from-beginning"]
+    arguments += ["--max-messages", str(count), "--timeout-ms", str(int(PATIENCE_S * 1000))]
     arguments += ["--formatter-property", "print.partition=true"]
     # The present one reads from old brokers, too. Theirs is not among their jars here.
     said = run_tool(
@@ -229,6 +232,21 @@ def all_there(cluster: LocalCluster, topic: str, count: int) -> None:
     assert positions(cluster, topic) == [count] * PARTITIONS
 
 
+async def timed_out(cluster: LocalCluster, topic: str) -> None:
+    """Waits until the coordinator has ended what is open: readers of committed records get to the end again."""
+
+    def end(partition: int, isolation: IsolationLevel) -> int | None:
+        place = TopicPartition(topic, partition)
+        found = led(cluster.admin().list_offsets({place: OffsetSpec.latest()}, isolation_level=isolation)[place])
+        return None if found is None else int(found.offset)
+
+    def ended() -> bool:
+        both = (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        return all(end(number, both[0]) == end(number, both[1]) is not None for number in range(PARTITIONS))
+
+    await state_reached(ended, f"the transaction in {topic} is over", PATIENCE_S, in_thread=True)
+
+
 async def test_each_number_is_seen_once_and_in_order_whatever_is_aborted_or_lost(
     cluster: LocalCluster, topic: str, gives_epochs: bool
 ) -> None:
@@ -260,7 +278,8 @@ async def test_each_number_is_seen_once_and_in_order_whatever_is_aborted_or_lost
         assert writer.transactions.aborts >= 1
     await asyncio.to_thread(all_there, cluster, topic, ends[0])
     everything = list(range(ends[0]))
-    assert await asyncio.to_thread(seen, cluster, topic) == dict.fromkeys(range(PARTITIONS), everything)
+    found = await asyncio.to_thread(seen, cluster, topic, PARTITIONS * len(everything))
+    assert found == dict.fromkeys(range(PARTITIONS), everything)
 
 
 async def test_a_transaction_that_the_coordinator_timed_out_is_written_again(cluster: LocalCluster, topic: str) -> None:
@@ -269,7 +288,7 @@ async def test_a_transaction_that_the_coordinator_timed_out_is_written_again(clu
         await writer.transaction(5)
         await writer.transactions.begin()
         await writer.write(7)
-        await asyncio.sleep(3.0)
+        await timed_out(cluster, topic)
         with pytest.raises(TransactionAbortedError) as raised:
             await writer.transactions.commit()
         assert raised.value.cause in (AbortCause.EPOCH_REFUSED, AbortCause.BY_TARGET)
@@ -278,7 +297,7 @@ async def test_a_transaction_that_the_coordinator_timed_out_is_written_again(clu
         # And in its middle, where brokers answer for the batches.
         await writer.transactions.begin()
         await writer.write(1)
-        await asyncio.sleep(3.0)
+        await timed_out(cluster, topic)
         writer.more(1)
         await asyncio.wait_for(writer.transactions.broken.wait(), PATIENCE_S)
         with pytest.raises(TransactionAbortedError):

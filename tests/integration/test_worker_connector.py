@@ -162,7 +162,7 @@ async def test_topics_of_offset_syncs_and_runs_are_made_unless_they_are_switched
     assert host.tasks == [f"{topic}-0"]
     syncs, runs = f"mm2-offset-syncs.{other}.internal", f"mm2-offset-runs.{alias}.internal"
     await state_reached(
-        lambda: (syncs in source.topics(), runs in target.topics()) == (emitted, emitted), "the topics of mappings", 60
+        lambda: (syncs in source.topics(), runs in target.topics()) == (emitted, emitted), "the topics of mappings"
     )
 
 

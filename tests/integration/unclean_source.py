@@ -36,7 +36,7 @@ BROKERS = {
 }
 # Two of the three keep the data; the third is there for the quorum.
 LEADER, FOLLOWER = 2, 3
-OVER_S = 120.0
+OVER_S = 180.0
 
 
 class Unclean:
@@ -137,7 +137,7 @@ class Unclean:
             ],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=180,
             check=False,
         )
         assert done.stdout, done.stderr

@@ -44,7 +44,7 @@ def command(source: LocalCluster, target: LocalCluster, topic: str, *more: str) 
         [sys.executable, "-m", "mirror_connect.cli", "verify", *files, "--topics", topic, "--source-alias", "A", *more],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=180,
         check=False,
     )
 

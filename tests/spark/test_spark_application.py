@@ -5,7 +5,6 @@ All tests share one application, in the order written; those that kill its JVM o
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -216,8 +215,10 @@ async def test_log_levels_reach_spark_and_a_running_task_and_outlive_a_restart(r
     async def runs_and_ends() -> None:
         rig.supervisor.want({A: wanted("obedient", "t-0")})
         await rig.runs(A)
-        # A task hears of levels in the answer to a report, twice a second.
-        await asyncio.sleep(1.5)
+        # A task hears of levels in the answer to a report. It has that answer when it sends the next one.
+        for _ in range(3):
+            before = rig.run(A).report
+            await rig.until(lambda before=before: rig.run(A).report is not before, "it reports again")
         rig.supervisor.want({})
         await rig.until(lambda: not list(rig.supervisor.runs), "it has ended")
 

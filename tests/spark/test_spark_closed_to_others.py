@@ -93,7 +93,7 @@ def served() -> Iterator[Served]:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.close()
-            process.wait(60)
+            process.wait(180)
             process.stdout.close()
 
 

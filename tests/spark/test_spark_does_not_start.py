@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.app.supervisor.launcher import SparkApplication
+from tests.waiting import in_time
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +44,7 @@ async def test_the_last_words_of_a_jvm_that_does_not_start_are_its_own(
     application = SparkApplication({name: value})
     await application.start("http://127.0.0.1:1", "token")
     try:
-        code = await asyncio.wait_for(application.exited(), 360)
+        code = await in_time("the application has ended", application.exited(), 360)
     finally:
         await application.end(0.0)
     assert (code, re.fullmatch(words, application.last_words) is not None) == (1, True), application.last_words
@@ -59,6 +59,6 @@ async def test_the_application_takes_no_module_from_the_directory_of_the_worker(
     application = SparkApplication({"spark.driver.memory": "lots"})
     await application.start("http://127.0.0.1:1", "token")
     try:
-        assert await asyncio.wait_for(application.exited(), 360) == 1
+        assert await in_time("the application has ended", application.exited(), 360) == 1
     finally:
         await application.end(0.0)

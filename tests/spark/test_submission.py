@@ -67,7 +67,7 @@ def test_spark_takes_the_command_of_the_driver(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -50,16 +50,16 @@ def process_of(spec: TaskSpec) -> Iterator[subprocess.Popen[str]]:
 
 
 def console_consumer(cluster: LocalCluster, topic: str, count: int, directory: Path) -> list[str]:
-    """What Kafka's own consumer of committed records prints of a topic, sorted."""
+    """The first `count` records that Kafka's own consumer of committed records prints of a topic, sorted."""
     printed = directory / "consumer.log"
     arguments = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", topic, "--from-beginning"]
-    arguments += ["--isolation-level", "read_committed", "--timeout-ms", "20000", "--max-messages", str(count + 1)]
+    arguments += ["--isolation-level", "read_committed", "--timeout-ms", "180000", "--max-messages", str(count)]
     arguments += ["--formatter-property", "print.partition=true", "--formatter-property", "print.key=true"]
     process = JavaProcess(
         "consumer", "org.apache.kafka.tools.consumer.ConsoleConsumer", arguments, log=printed, heap="128m"
     )
     try:
-        wait_for_state(lambda: not process.alive, "the consumer has read all", 120)
+        wait_for_state(lambda: not process.alive, "the consumer has read all")
     finally:
         process.kill()
     return sorted(line for line in printed.read_text().splitlines() if line.startswith("Partition:"))
