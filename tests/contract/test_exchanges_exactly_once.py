@@ -30,6 +30,7 @@ EXCHANGES: Final = [
 ]
 
 
+@pytest.mark.long
 def test_answers_are_those_of_kafkas_worker_with_exactly_once(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> None:

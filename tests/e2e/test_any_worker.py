@@ -23,7 +23,8 @@ from tests.e2e.product import Product
 from tests.fakes.certificates import party
 from tests.waiting import wait_for_state
 
-pytestmark = pytest.mark.brokers
+# test_sharing.py has changes made and statuses read at each of three workers. tests/unit/app/rest has https between workers.
+pytestmark = [pytest.mark.brokers, pytest.mark.long]
 
 SESSION_S: Final = 6.0
 # One for each worker.
@@ -130,7 +131,6 @@ def test_each_worker_takes_what_consoles_ask(workers: list[Product], target_clus
 
 
 # test_sharing.py kills a leader, too, while all workers get requests.
-@pytest.mark.long
 @pytest.mark.soak
 def test_a_leader_that_dies_costs_no_change(workers: list[Product], target_cluster: LocalCluster) -> None:
     leader = next(each for each in workers if is_leader(each))
@@ -200,7 +200,6 @@ def test_a_worker_of_another_group_on_the_same_topics_is_refused(workers: list[P
         workers[0].wait_running(name)
 
 
-@pytest.mark.long
 def test_a_worker_of_the_group_with_other_topics_is_refused(workers: list[Product]) -> None:
     """As the leader it would take everything from the others."""
     workers[0].wait_running("one")
@@ -217,7 +216,6 @@ def test_a_worker_of_the_group_with_other_topics_is_refused(workers: list[Produc
     workers[0].wait_running("one")
 
 
-@pytest.mark.long
 def test_a_java_worker_of_another_group_on_the_same_topics_is_seen(target_cluster: LocalCluster) -> None:
     group = "shared-by-java"
     with ConnectWorker(target_cluster, {"heartbeat.interval.ms": "500"}, group=group, heap="512m") as java:

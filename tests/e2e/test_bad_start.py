@@ -260,6 +260,8 @@ def test_wrong_credentials_are_told_at_once(start: Callable[..., Ended], broker:
     found.because(CLUSTER, broker.bootstrap_servers, "sasl.mechanism PLAIN", "user worker", "Authentication failed")
 
 
+# test_group_membership.py has the refusal, and tests/unit/app/group how long it is waited for.
+@pytest.mark.long
 def test_a_group_that_a_consumer_holds_is_named(tmp_path: Path, broker: LocalCluster) -> None:
     broker.create_topic("read")
     with_topics = {name: f"held-{name}" for name in ("config", "offset", "status")}

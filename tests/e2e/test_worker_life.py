@@ -142,6 +142,7 @@ def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, L
         running.delete(name)
 
 
+@pytest.mark.long
 def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product) -> None:
     running.stop()
     said = len(running.log_text())

@@ -87,8 +87,6 @@ async def test_standby_takes_over_when_the_leader_leaves(one_broker: LocalCluste
         await until(lambda: b.is_leader and b.leader_url == "http://b:1")
 
 
-# test_bad_start.py waits as long for the same.
-@pytest.mark.long
 async def test_group_of_a_consumer_refuses_us_with_what_to_do(one_broker: LocalCluster) -> None:
     name = group()
     with closing(Consumer({"bootstrap.servers": one_broker.bootstrap_servers, "group.id": name})) as consumer:

@@ -124,6 +124,8 @@ async def test_entries_of_one_write_are_there_all_or_none(one_broker: LocalClust
         assert leader.seen == [b"1", b"2"]
 
 
+# tests/models/test_leader_model.py has brokers that hang.
+@pytest.mark.long
 async def test_what_waits_for_a_broker_is_given_up_before_the_lease_ends(
     own_broker: LocalCluster, names: tuple[str, str]
 ) -> None:

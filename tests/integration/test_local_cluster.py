@@ -188,11 +188,13 @@ def test_deleted_topic_is_gone(source_cluster: LocalCluster, topic_name: Callabl
     assert topic not in topics(source_cluster.librdkafka())
 
 
+@pytest.mark.long
 def test_broker_property_that_kafka_refuses_is_told_in_one_line() -> None:
     with pytest.raises(LocalError, match=r"broker 1 of refused did not start: .*num\.io\.threads"):
         LocalCluster("refused", properties={"num.io.threads": "none"}).__enter__()
 
 
+@pytest.mark.long
 def test_closing_removes_processes_and_files() -> None:
     clusters = [LocalCluster("first"), LocalCluster("second")]
     start_all(*clusters)
@@ -234,6 +236,7 @@ def test_command_line_stays_until_ctrl_c_and_leaves_nothing() -> None:
             process.kill()
 
 
+@pytest.mark.long
 def test_a_port_that_is_in_use_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -64,6 +64,8 @@ def clusters(request: pytest.FixtureRequest, kept: LocalCluster) -> Iterator[tup
         yield source, kept
 
 
+# The next test has the same without load. test_leader_epochs.py has whatever leaders may do to a log.
+@pytest.mark.long
 async def test_an_unclean_election_under_load_is_told_to_the_offset_and_all_that_follows_is_copied(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:

@@ -78,6 +78,7 @@ def test_one_wrong_record_is_found_where_it_is(one_broker: LocalCluster, target:
     assert fault["target_offsets"] == where
 
 
+@pytest.mark.long
 def test_repeats_behind_a_restart_are_differences_for_the_strict_only(
     one_broker: LocalCluster, target: LocalCluster
 ) -> None:
@@ -94,6 +95,7 @@ def test_repeats_behind_a_restart_are_differences_for_the_strict_only(
     assert "duplicates alone, which --strict counts as faults: 50 duplicates on the target" in done.stdout
 
 
+@pytest.mark.long
 def test_what_was_skipped_and_copied_later_is_out_of_order_and_not_missing(
     one_broker: LocalCluster, target: LocalCluster
 ) -> None:
@@ -276,6 +278,7 @@ def test_a_batch_that_cant_be_unpacked_is_found_and_what_follows_is_compared(
     assert found["listed"][0]["target_offsets"] == [10, 10]
 
 
+@pytest.mark.long
 def test_a_header_name_that_librdkafka_cant_show_is_no_equal_one(
     one_broker: LocalCluster, target: LocalCluster
 ) -> None:

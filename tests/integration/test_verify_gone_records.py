@@ -67,6 +67,7 @@ def everything_ends(cluster: LocalCluster, topic: str, end: int) -> None:
     wait_for_state(ends, f"{topic} is committed up to {end}", pause=0.05)
 
 
+@pytest.mark.long
 def test_what_the_targets_compaction_took_is_not_missing(one_broker: LocalCluster, target: LocalCluster) -> None:
     compacted = {
         "cleanup.policy": "compact",
@@ -141,6 +142,7 @@ def test_a_topic_that_two_links_copy_to_the_same_place_is_not_just_called_equal(
     assert "The copy is equal to its source: 50 duplicates on the target (too many for a restart: " in done.stdout
 
 
+@pytest.mark.long
 def test_what_the_targets_retention_took_is_not_missing(one_broker: LocalCluster, target: LocalCluster) -> None:
     topic = both(one_broker, target)
     produce(one_broker, topic, some(500))

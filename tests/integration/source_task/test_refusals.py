@@ -143,6 +143,7 @@ async def test_a_topic_made_again_is_copied_from_its_beginning_although_only_wha
     assert stored_offsets(target, spec.connector)[topic, 0] == 19
 
 
+@pytest.mark.long
 async def test_a_target_that_is_down_at_the_start_is_waited_for(source: LocalCluster) -> None:
     with LocalCluster("late") as target:
         target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
