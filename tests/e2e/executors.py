@@ -66,9 +66,7 @@ def at_work(executor: Executor, target: LocalCluster) -> set[int]:
 def wait_returned(pids: Collection[int], target: LocalCluster) -> None:
     """Waits until none of these processes of tasks has a connection to the target any more, or lives."""
     port = int(target.bootstrap_servers.rpartition(":")[2])
-    wait_for_state(
-        lambda: not any(port in remote_ports(pid) for pid in pids), "they return, and end their connections", 120
-    )
+    wait_for_state(lambda: not any(port in remote_ports(pid) for pid in pids), "they return, and end their connections")
 
 
 def check_turns(target: LocalCluster, copy: str, partitions: int) -> None:
@@ -123,5 +121,5 @@ def wait_all(writer: Writer, target: LocalCluster, copy: str) -> None:
     def missing() -> int:
         return sum(len(want) - len(come) for want, come in zip(wanted, found(), strict=True))
 
-    wait_for(lambda: missing() <= 0, "all numbers are there", 60, 1.0, arrived=missing)
+    wait_for(lambda: missing() <= 0, "all numbers are there", pause=1.0, arrived=missing)
     assert found() == wanted

@@ -7,17 +7,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 import httpx
 
 from tests.e2e.product import Product
-from tests.waiting import wait_for
+from tests.waiting import wait_for, wait_for_state
 
 PAUSE_S: Final = 0.05
 # Longer than any worker waits for another one: what a client has given up may still be done.
 CLIENT_S: Final = 150.0
-SETTLED_S: Final = 30.0
+SETTLED_S: Final = 180.0
 # One restart of what is copied in so many steps of a client.
 RESTART_EVERY: Final = 40
 READS: Final = (
@@ -95,7 +96,7 @@ class Hammer:
         for number in range(len(self._workers)):
             self._workers[0].put(f"kept{number}", self._value("0"))
             self._workers[0].call("PUT", f"/connectors/kept{number}/resume")
-            self._workers[0].rest.delete(f"/connectors/eleventh{number}")
+            wait_for_state(partial(self._is_gone, f"/connectors/eleventh{number}"), f"eleventh{number} is gone")
         for thread in self._threads:
             thread.start()
         return self
@@ -104,6 +105,9 @@ class Hammer:
         self._stop.set()
         for thread in self._threads:
             thread.join(CLIENT_S + 10)
+
+    def _is_gone(self, path: str) -> bool:
+        return self._workers[0].rest.delete(path).status_code in (httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND)
 
     # --- what came of it --------------------------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster
+from tests.brokers import flushed
 from tests.e2e.ends import end_offsets
 from tests.e2e.reading import batches, records
-from tests.waiting import wait_for
+from tests.waiting import wait_for_state
 
 # Codec → partitions of its topic.
 TEXT: Final = {"none": 1, "gzip": 2, "snappy": 5, "lz4": 16, "zstd": 8}
@@ -80,7 +81,8 @@ def produce(cluster: LocalCluster, topic: str, records_: Iterable[Fields], **set
     told = {"delivery.report.only.error": True, "on_delivery": lambda error, _: refused.append(error.str())}
     producer = Producer({**cluster.librdkafka(), "linger.ms": 100, **told, **settings})
     _send(producer, topic, records_)
-    assert (producer.flush(60), refused[:3]) == (0, [])
+    flushed(producer)
+    assert refused[:3] == []
 
 
 def produce_text(cluster: LocalCluster, name: Callable[[str], str]) -> int:
@@ -158,7 +160,7 @@ def produce_transactions(cluster: LocalCluster, topic: str) -> tuple[int, int]:
             for writer, commit in zip(writers, commits, strict=True):
                 rows = [{"value": f"{turn}.{part}.{n} {commit}", "partition": n % 2} for n in range(8)]
                 _send(writer, topic, rows)
-                assert writer.flush(60) == 0
+                flushed(writer)
                 every += len(rows)
                 committed += len(rows) if commit else 0
         for writer, commit in zip(writers, commits, strict=True):
@@ -206,7 +208,7 @@ def produce_compacted(cluster: LocalCluster, topic: str) -> int:
             )
         return False
 
-    wait_for(cleaned, f"{topic} is compacted and has gaps", 60, 0.3)
+    wait_for_state(cleaned, f"{topic} is compacted and has gaps", pause=0.3)
     return len(wanted)
 
 

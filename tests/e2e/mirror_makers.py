@@ -21,6 +21,7 @@ from deploy.local import LocalCluster
 from deploy.local.broker_config import write_properties
 from deploy.local.java_process import java_arguments
 from deploy.local.watchdog import watchdog
+from tests.brokers import flushed
 from tests.e2e.reading import Record, records
 from tests.paths import ROOT
 from tests.waiting import WaitTimedOut, wait_for, wait_for_state
@@ -108,7 +109,7 @@ class MirrorMaker:
         assert self._process is not None, "it was not started"
         return self._process
 
-    def stop(self, seconds: float = 90.0) -> int:
+    def stop(self, seconds: float = 180.0) -> int:
         """SIGTERM, and wait; the exit code."""
         self.process.terminate()
         return self.wait_ended(seconds)
@@ -156,7 +157,9 @@ class MirrorMaker:
     def close(self) -> None:
         """Ends it, whatever state it is in, and removes its files."""
         if self._process is not None and self._process.poll() is None:
-            children = psutil.Process(self._process.pid).children(recursive=True)
+            children: list[psutil.Process] = []
+            with contextlib.suppress(psutil.NoSuchProcess):
+                children = psutil.Process(self._process.pid).children(recursive=True)
             self._process.terminate()
             try:
                 self._process.wait(12)
@@ -188,13 +191,13 @@ def produce(cluster: LocalCluster, topic: str, first: int, count: int, partition
             timestamp=_FIRST_MS + number,
             headers=[("h", value)],
         )
-    assert producer.flush(30) == 0
+    flushed(producer)
     return set(values)
 
 
 def copied(cluster: LocalCluster, topic: str, partitions: int = 3) -> list[list[Record]]:
     """What each partition has; nothing if the topic isn't there."""
-    if topic not in cluster.admin().list_topics(timeout=10).topics:
+    if topic not in cluster.admin().list_topics(timeout=60).topics:
         return [[] for _ in range(partitions)]
     return [list(records(cluster, topic, partition)) for partition in range(partitions)]
 
@@ -206,7 +209,7 @@ def values(cluster: LocalCluster, topic: str, partitions: int = 3) -> list[bytes
 
 def wait_copied(cluster: LocalCluster, topic: str, expected: set[bytes], partitions: int = 3) -> None:
     """Waits until the cluster has all of these values."""
-    wait_for(lambda: expected <= set(values(cluster, topic, partitions)), f"{topic} is copied", 60)
+    wait_for(lambda: expected <= set(values(cluster, topic, partitions)), f"{topic} is copied")
 
 
 def offsets(cluster: LocalCluster, group: str) -> dict[tuple[str, int], tuple[int, int, str]]:

@@ -12,6 +12,7 @@ from typing import Final, Self
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from deploy.local import LocalCluster
+from tests.brokers import flushed
 
 PADDING: Final = b"x" * 100
 BURST_S: Final = 0.01
@@ -45,7 +46,7 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        assert self._producer.flush(60) == 0, "the source did not take all records"
+        flushed(self._producer)
         assert not self._failures, self._failures[:3]
 
     def _write(self) -> None:

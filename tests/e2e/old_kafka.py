@@ -145,7 +145,7 @@ class OldLink:
             return [end_offsets(self.target, self.remote(kind)) for kind in expected]
 
         try:
-            wait_for(there, f"everything of {self.alias} is copied", 120, 0.3, arrived=come)
+            wait_for(there, f"everything of {self.alias} is copied", pause=0.3, arrived=come)
         except AssertionError as error:
             ends = {kind: end_offsets(self.target, self.remote(kind)) for kind in expected}
             raise AssertionError(f"{error}; there is {ends}; {self.product.status(self.name('Source'))}") from None
@@ -165,7 +165,7 @@ class OldLink:
             [sys.executable, "-m", "mirror_connect.cli", "verify", *files, *topics, "--json"],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=180,
             check=False,
         )
         assert done.stdout, done.stderr

@@ -150,7 +150,12 @@ class Sharing:
 
     def leader(self) -> Product:
         """The worker that leads, by its own account."""
-        return next(each for each in self.workers if each.process.poll() is None and leads(each))
+
+        def found() -> Product | None:
+            return next((each for each in self.workers if each.process.poll() is None and leads(each)), None)
+
+        leader: Product = wait_for_state(found, "a worker leads")
+        return leader
 
     def follower(self) -> Product:
         """The first that does not."""

@@ -61,7 +61,7 @@ class Link:
     def wait_copying(self) -> None:
         """Wait until records arrive that were not there before."""
         self._wait_leaders()
-        self.product.wait_going_on(self.topic, self.target, self.remote, 90)
+        self.product.wait_going_on(self.topic, self.target, self.remote)
 
     def _wait_leaders(self) -> None:
         self.target.wait_until_ready()
@@ -116,8 +116,7 @@ def copied_whole(link: Link, writer: Writer, progress: Progress, capsys: pytest.
     wait_for(
         lambda: all_arrived(link, writer),
         "every number has arrived",
-        60,
-        0.5,
+        pause=0.5,
         arrived=lambda: end_offsets(link.target, link.remote),
     )
     ends = settled_ends(link)

@@ -121,7 +121,7 @@ class Demo:
         for process in self.alive():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        self.process.wait(30)
+        self.process.wait(180)
         if self._terminal is not None:
             os.close(self._terminal)
 
@@ -157,7 +157,7 @@ def _clone(folder: Path) -> Path:
 
 def _left(demo: Demo) -> list[str]:
     """Processes and scratch directories that are there, once everything had a moment to go."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while True:
         directories = [path.name for path in demo.scratch.iterdir() if "-ports-" not in path.name]
         left = [str(process) for process in demo.alive()] + directories

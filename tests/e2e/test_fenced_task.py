@@ -18,7 +18,7 @@ from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import values
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
@@ -57,7 +57,7 @@ async def take_over(cluster: LocalCluster, transactional_id: str, topic: str) ->
         await producer.start()
         feed = OneRecord()
         producer.wake(producer.partition(topic, 0, feed))
-        await asyncio.wait_for(feed.written.wait(), 60)
+        await in_time("the record of the zombie is acknowledged", feed.written.wait())
     finally:
         await producer.close()
         await connection.close()
@@ -83,10 +83,11 @@ def test_a_task_that_a_zombie_fenced_goes_on_and_is_not_failed(
     said = len(product.log_text())
     product.put(NAME, mirror_config(source_cluster, target_cluster, TOPIC))
     try:
-        wait_for(committed, "the first records are committed", 90)
+        product.wait_running(NAME)
+        wait_for(committed, "the first records are committed")
         asyncio.run(take_over(target_cluster, f"{product.group}-{NAME}-0", f"A.{TOPIC}"))
         more(1000, 2000)
-        wait_for(lambda: rows[1999] in copied() or "FAILED" in product.states(NAME), "the task goes on or fails", 90)
+        wait_for(lambda: rows[1999] in copied() or "FAILED" in product.states(NAME), "the task goes on or fails")
         product.wait_running(NAME)
         lines = [line for line in product.log_text()[said:].splitlines() if f"Task {NAME}-0" in line]
         assert [line for line in lines if "is FAILED" in line] == []

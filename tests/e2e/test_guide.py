@@ -122,7 +122,7 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
         shell = stack.enter_context(Shell(directory, places))
         shell.copy((ROOT / "deploy" / "sample").iterdir(), "deploy/sample")
         (directory / ".cache").symlink_to(ROOT / ".cache")
-        rest = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        rest = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=90)
         stack.callback(rest.close)
         yield Walk(a, b, shell, rest)
 

@@ -42,8 +42,8 @@ from tests.e2e.hostile import (
     raw,
     servers,
 )
-from tests.e2e.product import Product
-from tests.waiting import wait_for, wait_for_state
+from tests.e2e.product import PATIENCE_S, Product
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
 
@@ -231,7 +231,7 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
         found.listed.append(_listed(worker))
         found.ended_beside_slow_ones = worker.stop()
     worker.launch()
-    found.first_after_restart = wait_for_state(lambda: _everything(worker), "the worker answers", 120)
+    found.first_after_restart = wait_for_state(lambda: _everything(worker), "the worker answers", PATIENCE_S)
     found.listed.append(_listed(worker))
     assert worker.stop() == 0
     found.log = worker.log_text()
@@ -244,7 +244,7 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
             found.listed.append(_configs(told))
             return True
 
-        wait_for(everything, "Java lists as many connectors", 120)
+        wait_for_state(everything, "Java lists as many connectors", PATIENCE_S)
     yield found
     worker.start()
 
@@ -263,7 +263,7 @@ def _put_at_once(worker: Product, cluster: LocalCluster, found: Seen) -> None:
         wanted = [config["number"]] if config["emit.heartbeats.enabled"] == "true" else []
         return [each["config"].get("number") for each in found.put_tasks] == wanted
 
-    wait_for(settled, "the tasks are those of the last config", 120)
+    wait_for_state(settled, "the tasks are those of the last config", PATIENCE_S)
     found.puts_written = [value for key, value in config_records(cluster) if key == "connector-fought"]
 
 
@@ -292,7 +292,7 @@ def _create_crowd(worker: Product, cluster: LocalCluster) -> None:
 
     with ThreadPoolExecutor(10) as pool:
         assert set(pool.map(create, CROWD)) == {httpx.codes.CREATED}
-    wait_for_state(lambda: set(CROWD) <= (_everything(worker) or {}).keys(), "every connector has a status", 120)
+    wait_for_state(lambda: set(CROWD) <= (_everything(worker) or {}).keys(), "every connector has a status", PATIENCE_S)
 
 
 def _everything(worker: Product) -> dict[str, Any] | None:

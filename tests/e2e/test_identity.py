@@ -73,7 +73,7 @@ def copied(written: Written, target_cluster: LocalCluster, product: Product) -> 
     def there() -> int:
         return sum(sum(end_offsets(target, f"A.{topic}").values()) for topic in expected)
 
-    wait_for(all_there, f"all of {expected} is copied", 120, 0.5, arrived=there)
+    wait_for(all_there, f"all of {expected} is copied", pause=0.5, arrived=there)
     for alias in COMMITTED_ONLY:
         wait_ends_sum(target, f"{alias}.{TX}", written.committed)
     yield Copied(source, target, written.text_lines, written.committed)

@@ -18,7 +18,7 @@ import pytest
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import ALL, KEEP, PREFIX, TEXTS, TX, Written
 from tests.e2e.kills import Kill, Survived, ended_by, slow
-from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_gone
+from tests.e2e.product import DAEMON, DRIVER, JVM, PATIENCE_S, TASK, WORKER, Product, mirror_config, wait_gone
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches, data_batches, dumped, records
 from tests.e2e.rewinds import Rewind, rewinds
@@ -87,7 +87,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Compared:
                 ends[f"{ALIAS}.{topic}", partition] >= len(want) for (topic, partition), want in wanted.items()
             ) and progress.still(2.0)
 
-        wait_for(complete, f"all {whole} records have come", 60, arrived=lambda: progress.total)
+        wait_for(complete, f"all {whole} records have come", PATIENCE_S, arrived=lambda: progress.total)
     return Compared(source, target, progress, kills, wanted)
 
 
@@ -95,7 +95,10 @@ def kill(product: Product, progress: Progress, parts: tuple[str, ...], dice: Ran
     """kill -9 while records flow; the worker is started again, the rest comes by itself."""
     for pause in (dice.uniform(*FLOWS_S), 0):
         before = progress.total
-        wait_for(lambda before=before: progress.total > before, f"records come before {parts} is killed", 60, 0.02)
+        # Spark may have to start first.
+        wait_for(
+            lambda before=before: progress.total > before, f"records come before {parts} is killed", PATIENCE_S, 0.02
+        )
         time.sleep(pause)
     tree = product.parts()
     doomed = [process for part in parts if part != WORKER for process in tree[part]]

@@ -133,7 +133,7 @@ def _run(*command: str | Path, cwd: Path | None = None) -> str:
         env=clean,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=360,
         check=False,
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

@@ -51,7 +51,7 @@ def test_topics_are_copied_under_their_names_and_the_lag_tool_shows_the_group(
         assert log.count("--num.streams has no effect") == 1
         # The last records are committed at the end, not after the next interval.
         produce(source_cluster, topic, EACH * PARTITIONS, PARTITIONS)
-        wait_for(lambda: len(values(target_cluster, topic)) == (EACH + 1) * PARTITIONS, "the last ones are copied", 60)
+        wait_for(lambda: len(values(target_cluster, topic)) == (EACH + 1) * PARTITIONS, "the last ones are copied")
         assert maker.stop() == 0
     found = copied(target_cluster, topic)
     assert found == copied(source_cluster, topic)

@@ -129,7 +129,7 @@ def test_a_config_that_only_the_source_knows_keeps_no_other_from_following(link:
         configs = describe_topic_configs(admin, [topic]).configs[topic]
         return RETENTION in [each.value for each in configs if each.name == "retention.ms"]
 
-    wait_for(followed, "retention.ms has followed", 60)
+    wait_for(followed, "retention.ms has followed")
 
     def told() -> bool:
         lines = [each for each in link.product.log_text().splitlines() if "know no such config" in each]
@@ -145,7 +145,6 @@ def test_a_group_goes_on_with_the_next_record(link: OldLink) -> None:
     wait_for(
         lambda: committed(link.target, link.group, link.remote("group")) == {0: READ},
         "the group goes on with the next record",
-        60,
     )
 
 
@@ -155,7 +154,6 @@ def test_its_checkpoint_says_the_same(link: OldLink) -> None:
     wait_for(
         lambda: wanted in [Checkpoint.decode(m.key(), m.value()) for m in messages(link.target, topic, 0)],
         "the checkpoint is there",
-        60,
     )
 
 
@@ -176,7 +174,7 @@ def test_a_topic_that_is_made_again_is_copied_from_its_beginning(link: OldLink) 
     link.source.create_topic(link.remade)
     produce(link.source, link.remade, [{"value": b"of the new one %d" % n, "partition": 0} for n in range(LATER)])
     remote = f"{link.alias}.{link.remade}"
-    wait_ends(link.target, remote, {0: RECORDS + LATER}, 120)
+    wait_ends(link.target, remote, {0: RECORDS + LATER})
     came = [record.value for record in records(link.target, remote, 0)]
     assert came[RECORDS:] == [b"of the new one %d" % n for n in range(LATER)]
 
@@ -194,7 +192,7 @@ def test_no_connector_and_no_task_has_a_complaint_but_of_the_topic_made_again(li
         return all(line == happened or "was deleted and created again" in line for line in lines)
 
     # The topic that was made again has been one for a while.
-    wait_for_state(well, "nobody complains", 60)
+    wait_for_state(well, "nobody complains")
     for kind in KINDS:
         link.product.wait_running(link.name(kind))
 

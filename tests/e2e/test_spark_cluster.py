@@ -31,7 +31,7 @@ RATE: Final = 2_000
 LOADED_S: Final = (1.0, 2.0)
 # What the partitions of a killed executor may stand still on a slow machine that runs other tests, too; alone it is 10 s
 # (test_spark_cluster_long.py).
-GOES_ON_S: Final = 90.0
+GOES_ON_S: Final = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,8 @@ def directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="start-script-") as name:
         yield Path(name)
         for process in _tree(name):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def test_a_worker_in_the_background_has_what_kafkas_variables_give(
@@ -51,13 +52,13 @@ def test_a_worker_in_the_background_has_what_kafkas_variables_give(
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE_S,
         check=False,
     )
     log_file = directory / "logs" / "mirror.out"
     assert (done.returncode, done.stderr) == (0, "")
     # The script is back before its child has become Python.
-    wait_for_state(lambda: len(_tree(str(file))) == 1, "the worker is there", 20)
+    wait_for_state(lambda: len(_tree(str(file))) == 1, "the worker is there")
     (worker,) = _tree(str(file))
     watchdog().guard_process(worker.pid)
     assert done.stdout == f"mirror starts in the background as process {worker.pid}; its log is {log_file}\n"

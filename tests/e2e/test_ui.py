@@ -119,14 +119,14 @@ def test_what_is_copied_is_seen_in_the_figures_of_its_link(
     page.click(f"{SOURCE} → {TARGET}")
     with Writer(source_cluster, TOPIC, 2, 50) as writer:
         page.wait_text("Behind", "Latency", TOPIC)
-        wait_for_state(lambda: " ms" in page.row("Topics", TOPIC), "the latency of the topic is shown", 60)
+        wait_for_state(lambda: " ms" in page.row("Topics", TOPIC), "the latency of the topic is shown")
         take_pictures(page)
     wait_ends(target_cluster, f"{SOURCE}.{TOPIC}", writer.counts)
-    wait_for_state(lambda: "\t0 s\t0\t" in page.row("Topics", TOPIC), "the topic is not behind any more", 60)
+    wait_for_state(lambda: "\t0 s\t0\t" in page.row("Topics", TOPIC), "the topic is not behind any more")
     page.click(TOPIC)
     page.wait_text("Log end", f"{SOURCE}.{TOPIC}")
     for partition, count in writer.counts.items():
-        wait_for_state(lambda p=partition, n=count: f"{n:,}" in page.row("Partitions", str(p)), "all is counted", 60)
+        wait_for_state(lambda p=partition, n=count: f"{n:,}" in page.row("Partitions", str(p)), "all is counted")
 
 
 @pytest.mark.long
@@ -147,7 +147,7 @@ def test_a_group_says_what_a_failover_would_cost(
     page.wait_text(f"{CHECKPOINT} is created")
     product.wait_running(CHECKPOINT)
     page.go(f"{LINK}/groups")
-    page.wait_text("If you failed over now: 0 records read again, 0 skipped by 1 group shown here.", seconds=120)
+    page.wait_text("If you failed over now: 0 records read again, 0 skipped by 1 group shown here.")
 
 
 def test_an_edit_shows_its_changes_before_it_is_saved(page: Browser, product: Product) -> None:
