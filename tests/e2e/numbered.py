@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from deploy.local import LocalCluster
 from tests.brokers import flushed
+from tests.waiting import PATIENCE_S, WaitTimedOut
 
 PADDING: Final = b"x" * 100
 BURST_S: Final = 0.01
@@ -98,10 +99,11 @@ def read(target: LocalCluster, topic: str, ends: Mapping[int, int]) -> dict[int,
     seen: dict[int, dict[int, int]] = {partition: {} for partition in ends}
     last = dict.fromkeys(ends, -1)
     open_partitions = {partition for partition, end in ends.items() if end > 0}
-    until = time.monotonic() + 180
+    until = time.monotonic() + PATIENCE_S
     try:
         while open_partitions:
-            assert time.monotonic() < until, f"{topic} can't be read to {dict(ends)}"
+            if time.monotonic() > until:  # there is so much of it, by its end offsets
+                raise WaitTimedOut(f"not within {PATIENCE_S:g} s: {topic} is read to {dict(ends)}")
             for message in consumer.consume(1000, 1.0):
                 error = message.error()
                 partition = message.partition()

@@ -59,7 +59,9 @@ class Product(Started):
         self.spark: ExecutorsOfCluster | None = shared_cluster() if shared else spark
         self.group = group
         self.port = free_port()
-        self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=90)
+        # A connection that the worker is about to close is not used again: it closes one that was idle for five seconds.
+        limits = httpx.Limits(keepalive_expiry=1.0)
+        self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=90, limits=limits)
         self.directory = Path(tempfile.mkdtemp(prefix=f"product-{group}-"))
         watchdog().guard_directory(str(self.directory))
         self.log_file = self.directory / "worker.log"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+
+from tests.waiting import wait_for_state
 
 
 class AnsweringWorker:
@@ -19,12 +20,9 @@ class AnsweringWorker:
         self.url = url
         self.asked: Counter[str] = Counter()
 
-    def until_asked_for(self, path: str, times: int, seconds: float = 60.0) -> None:
+    def until_asked_for(self, path: str, times: int) -> None:
         """Waits until somebody has asked so often."""
-        deadline = time.monotonic() + seconds
-        while self.asked[path] < times:
-            assert time.monotonic() < deadline, f"asked for {path} {self.asked[path]} times only"
-            time.sleep(0.02)
+        wait_for_state(lambda: self.asked[path] >= times, f"{path} is asked for {times} times", pause=0.02)
 
 
 @contextlib.contextmanager

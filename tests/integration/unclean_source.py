@@ -24,7 +24,7 @@ from tests.integration.mirror_rig import (
     produce,
     spec_for,
 )
-from tests.waiting import wait_for_state
+from tests.waiting import state_reached, wait_for_state
 
 BROKERS = {
     "unclean.leader.election.enable": "true",
@@ -79,23 +79,27 @@ class Unclean:
     async def end(self) -> int:
         """Where the log ends; asked until somebody leads."""
         asked = {self.key: OffsetSpec.latest()}
-        async with asyncio.timeout(OVER_S):
-            while True:
-                with contextlib.suppress(Exception):
-                    found = self.source.admin().list_offsets(asked, request_timeout=5)[self.key]
-                    return (await asyncio.to_thread(found.result, 5)).offset
-                await asyncio.sleep(0.2)
+        found: list[int] = []
+
+        def told() -> bool:
+            with contextlib.suppress(Exception):
+                answer = self.source.admin().list_offsets(asked, request_timeout=5)[self.key]
+                found.append(answer.result(5).offset)
+            return bool(found)
+
+        await state_reached(told, f"somebody leads {self.topic}", OVER_S, 0.2, in_thread=True)
+        return found[0]
 
     async def until(self, *, leader: int, in_sync: Sequence[int]) -> None:
-        async with asyncio.timeout(OVER_S):
-            while True:
-                # A broker that is killed takes requests along that were sent to it.
-                with contextlib.suppress(KafkaException):
-                    listed = await asyncio.to_thread(self.source.admin().list_topics, self.topic, timeout=20)
-                    partition = listed.topics[self.topic].partitions.get(0)
-                    if partition and (partition.leader, sorted(partition.isrs)) == (leader, sorted(in_sync)):
-                        return
-                await asyncio.sleep(0.2)
+        def reached() -> bool:
+            # A broker that is killed takes requests along that were sent to it.
+            with contextlib.suppress(KafkaException):
+                listed = self.source.admin().list_topics(self.topic, timeout=20)
+                partition = listed.topics[self.topic].partitions.get(0)
+                return bool(partition) and (partition.leader, sorted(partition.isrs)) == (leader, sorted(in_sync))
+            return False
+
+        await state_reached(reached, f"{leader} leads, in sync: {in_sync}", OVER_S, 0.2, in_thread=True)
 
     async def alone(self) -> None:
         """The leader goes on without its follower."""
