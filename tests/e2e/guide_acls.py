@@ -34,7 +34,7 @@ def acl_commands() -> list[list[str]]:
     """The arguments of each kafka-acls.sh that the page's commands start, as the shell expands them."""
     commands = [each for each in read_page("security").commands if each.startswith(BEGINS)]
     script = _RECORDER + "\n".join(commands)
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=180, check=True)
     return [shlex.split(line) for line in done.stdout.splitlines()]
 
 

@@ -173,7 +173,7 @@ def produce_compacted(cluster: LocalCluster, topic: str) -> int:
     broker = ConfigResource(ConfigResource.Type.BROKER, "1")
     often = ConfigEntry("log.cleaner.backoff.ms", "200", incremental_operation=AlterConfigOpType.SET)
     broker.add_incremental_config(often)
-    cluster.admin().incremental_alter_configs([broker])[broker].result(60)
+    cluster.admin().incremental_alter_configs([broker])[broker].result(180)
     cluster.create_topic(
         topic,
         config={

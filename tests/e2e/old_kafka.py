@@ -127,7 +127,7 @@ class OldLink:
         configured.add_incremental_config(
             ConfigEntry("retention.ms", RETENTION, incremental_operation=AlterConfigOpType.SET)
         )
-        self.source.admin().incremental_alter_configs([configured])[configured].result(60)
+        self.source.admin().incremental_alter_configs([configured])[configured].result(180)
 
     def wait_copied(self) -> None:
         """Waits until everything written so far is on the target."""

@@ -73,7 +73,7 @@ def rows(page: Path = RIGHTS) -> list[Row]:
 def grant(cluster: LocalCluster, bindings: Iterable[AclBinding]) -> None:
     """Creates ACLs."""
     for done in cluster.admin().create_acls(list(bindings)).values():
-        done.result(30)
+        done.result(180)
 
 
 def revoke(cluster: LocalCluster, binding: AclBinding) -> None:
@@ -81,4 +81,4 @@ def revoke(cluster: LocalCluster, binding: AclBinding) -> None:
     what = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host)
     wanted = AclBindingFilter(*what, binding.operation, binding.permission_type)
     for done in cluster.admin().delete_acls([wanted]).values():
-        assert done.result(30)
+        assert done.result(180)

@@ -166,9 +166,9 @@ def test_a_plan_before_a_link_and_of_a_change_to_it(
     file = tmp_path / f"{name}.json"
     config = {**mirror_config(source_cluster, target_cluster, name), "source.cluster.alias": "foreseen"}
     file.write_text(json.dumps(config))
-    before = target_cluster.admin().list_topics(timeout=30).topics.keys()
+    before = target_cluster.admin().list_topics(timeout=60).topics.keys()
     plan = run.json("plan", str(file), "--speed", "1MB/s")["plan"]
-    assert target_cluster.admin().list_topics(timeout=30).topics.keys() == before
+    assert target_cluster.admin().list_topics(timeout=60).topics.keys() == before
     assert run.json("status").get(name) is None
     assert [(each["remote_topic"], each["action"], each["records"]) for each in plan["topics"]] == [
         (f"foreseen.{name}", "create", 300)

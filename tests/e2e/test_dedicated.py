@@ -174,7 +174,7 @@ def _see_the_end(made: Links, node: Dedicated) -> None:
 
 def _checkpoints(made: Links) -> list[Checkpoint]:
     topic = "A.checkpoints.internal"
-    if topic not in made.clusters["B"].admin().list_topics(timeout=30).topics:
+    if topic not in made.clusters["B"].admin().list_topics(timeout=60).topics:
         return []
     found = [Checkpoint.decode(m.key(), m.value()) for m in messages(made.clusters["B"], topic, 0)]
     return list({each.of: each for each in found if each.group == GROUP}.values())
@@ -228,7 +228,7 @@ def test_a_group_is_translated(links: Links) -> None:
 
 
 def test_the_internal_topics_are_those_of_mirrormaker(links: Links) -> None:
-    topics = links.clusters["B"].admin().list_topics(timeout=30).topics
+    topics = links.clusters["B"].admin().list_topics(timeout=60).topics
     found = {name: len(topic.partitions) for name, topic in topics.items() if not name.startswith("__")}
     assert found == {
         ORDERS: PARTITIONS,

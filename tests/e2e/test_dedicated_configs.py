@@ -113,7 +113,7 @@ class Files:
         """Deletes the config topics."""
         for alias, cluster in self.clusters.items():
             for future in cluster.admin().delete_topics(self.config_topics(alias)).values():
-                future.result(60)
+                future.result(180)
         wait_for_state(lambda: not any(self._present()), "the config topics are gone", 60.0)
 
 

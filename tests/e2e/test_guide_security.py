@@ -37,7 +37,7 @@ def end(cluster: LocalCluster, topic: str) -> int:
     """The end offset of partition 0, by the administrator; 0 if there is none."""
     with contextlib.suppress(KafkaException):
         asked = cluster.admin().list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()})
-        return int(next(iter(asked.values())).result(30).offset)
+        return int(next(iter(asked.values())).result(180).offset)
     return 0
 
 

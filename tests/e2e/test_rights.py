@@ -85,7 +85,7 @@ class World:
         def reached() -> bool:
             with contextlib.suppress(KafkaException):
                 asked = self.target.admin().list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()})
-                return next(iter(asked.values())).result(30).offset >= end
+                return next(iter(asked.values())).result(180).offset >= end
             return False
 
         wait_for(reached, f"{topic} ends at {end}", PATIENCE_S)
@@ -94,11 +94,11 @@ class World:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
         for done in self.source.admin().incremental_alter_configs([resource]).values():
-            done.result(30)
+            done.result(180)
 
     def grow(self, topic: str) -> None:
         for done in self.source.admin().create_partitions([NewPartitions(topic, 2)]).values():
-            done.result(30)
+            done.result(180)
 
 
 def clients(cluster: LocalCluster, user: str, *prefixes: str) -> dict[str, str]:
@@ -171,7 +171,7 @@ def world() -> Iterator[World]:
 def copied_acl(world: World) -> bool:
     wanted = Row("", "READ", "topic", f"A.{TOPIC}", "").binding("somebody")
     kept = (wanted.restype, wanted.name, wanted.resource_pattern_type, wanted.principal, "*", wanted.operation)
-    return bool(world.target.admin().describe_acls(AclBindingFilter(*kept, wanted.permission_type)).result(30))
+    return bool(world.target.admin().describe_acls(AclBindingFilter(*kept, wanted.permission_type)).result(180))
 
 
 def test_with_these_rights_everything_is_done_and_nothing_is_missed(world: World) -> None:

@@ -131,7 +131,7 @@ def set_largest(cluster: LocalCluster, topic: str, size: int) -> None:
     entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
     resource.add_incremental_config(entry)
     for done in cluster.admin().incremental_alter_configs([resource]).values():
-        done.result(60)
+        done.result(180)
 
 
 def denied(user: str, topic: str, operation: AclOperation) -> AclBinding:
@@ -143,13 +143,13 @@ def deny(cluster: LocalCluster, binding: AclBinding) -> None:
     kind, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
     rest = AclBinding(kind, binding.name, literal, "User:*", "*", AclOperation.ALL, AclPermissionType.ALLOW)
     for done in cluster.admin().create_acls([rest, binding]).values():
-        done.result(60)
+        done.result(180)
 
 
 def grant(cluster: LocalCluster, binding: AclBinding) -> None:
     kept = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, "*", binding.operation)
     for done in cluster.admin().delete_acls([AclBindingFilter(*kept, binding.permission_type)]).values():
-        assert done.result(60)
+        assert done.result(180)
 
 
 NO_READ: Final = denied("copier", UNREAD, AclOperation.READ)

@@ -16,8 +16,8 @@ def allow(cluster: LocalCluster, principal: str, kind: Kind, name: str, *operati
         AclBinding(kind, name, Pattern.LITERAL, principal, "*", each, AclPermissionType.ALLOW) for each in operations
     ]
     for done in cluster.admin().create_acls(wanted).values():
-        done.result(60)
+        done.result(180)
     of_it = AclBindingFilter(kind, name, Pattern.LITERAL, principal, "*", AclOperation.ANY, AclPermissionType.ANY)
     wait_for_state(
-        lambda: set(wanted) <= set(cluster.admin().describe_acls(of_it).result(60)), f"{principal} may use {name}"
+        lambda: set(wanted) <= set(cluster.admin().describe_acls(of_it).result(180)), f"{principal} may use {name}"
     )

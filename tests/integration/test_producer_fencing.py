@@ -34,10 +34,10 @@ def fencing(cluster: LocalCluster, lease_s: float = 8.0) -> TaskFencing:
 def topic(target_cluster: LocalCluster) -> Iterator[str]:
     admin = AdminClient({"bootstrap.servers": target_cluster.bootstrap_servers})
     for future in admin.create_topics([NewTopic("fenced-topic", 1, 1)]).values():
-        future.result(30)
+        future.result(180)
     yield "fenced-topic"
     for future in admin.delete_topics(["fenced-topic"]).values():
-        future.result(30)
+        future.result(180)
 
 
 def ends(cluster: LocalCluster, topic: str) -> tuple[int, int]:
@@ -46,7 +46,7 @@ def ends(cluster: LocalCluster, topic: str) -> tuple[int, int]:
     found = []
     for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
         (future,) = admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()}, isolation_level=level).values()
-        found.append(future.result(30).offset)
+        found.append(future.result(180).offset)
     return found[0], found[1]
 
 

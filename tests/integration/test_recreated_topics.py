@@ -83,7 +83,7 @@ class Link:
     def topic_id(self, cluster: LocalCluster | None = None) -> str:
         """As the cluster itself tells it, by another client than ours."""
         cluster, topic = (self.source, self.topic) if cluster is None else (cluster, f"A.{self.topic}")
-        found = cluster.admin().describe_topics(TopicCollection([topic]))[topic].result(60).topic_id
+        found = cluster.admin().describe_topics(TopicCollection([topic]))[topic].result(180).topic_id
         halves = [found.get_most_significant_bits(), found.get_least_significant_bits()]
         whole = b"".join(half.to_bytes(8, "big", signed=True) for half in halves)
         assert uuid.UUID(bytes=whole).int != 0

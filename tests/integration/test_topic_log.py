@@ -44,7 +44,7 @@ async def opened(cluster: LocalCluster, plan: TopicPlan) -> AsyncIterator[tuple[
 def told(cluster: LocalCluster, topic: str) -> dict[str, str | None]:
     """The configs of a topic, as its broker has them."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    found = cluster.admin().describe_configs([resource])[resource].result(60)
+    found = cluster.admin().describe_configs([resource])[resource].result(180)
     return {name: each.value for name, each in found.items()}
 
 
@@ -54,7 +54,7 @@ def delete_first_records(cluster: LocalCluster, topic: str, before: int) -> None
     for policy in ("delete", "compact"):
         entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        admin.incremental_alter_configs([resource])[resource].result(60)
+        admin.incremental_alter_configs([resource])[resource].result(180)
         # The broker goes by it a moment later.
         wait_for_state(lambda policy=policy: told(cluster, topic)["cleanup.policy"] == policy, f"{topic} is {policy}")
         if policy == "delete":

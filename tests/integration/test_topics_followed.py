@@ -139,7 +139,7 @@ def own(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
     """What is set on the topic itself; nothing while it isn't there."""
     # It is not for a thread with an event loop, as a test's own is.
     with ThreadPoolExecutor(1) as threads:
-        configs = threads.submit(describe_topic_configs, admin, [topic]).result(60).configs.get(topic, [])
+        configs = threads.submit(describe_topic_configs, admin, [topic]).result(180).configs.get(topic, [])
     return {each.name: each.value for each in configs if each.source is ConfigSource.TOPIC}
 
 
@@ -160,7 +160,7 @@ def test_configs_are_described_as_librdkafka_describes_them(
         (future,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
         theirs = {
             (each.name, each.value, each.source, each.is_read_only, each.is_sensitive)
-            for each in future.result(60).values()
+            for each in future.result(180).values()
         }
         ours = describe_topic_configs(source, [topic]).configs[topic]
         assert {(each.name, each.value, each.source, each.read_only, each.sensitive) for each in ours} == theirs

@@ -236,7 +236,7 @@ async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_wit
 ) -> None:
     source, target = clusters
     # With ZooKeeper a controller that stands still keeps the leader from going on alone for half a minute.
-    controller = source.admin().describe_cluster().result(60).controller.id
+    controller = source.admin().describe_cluster().result(180).controller.id
     leader, follower, _ = sorted((1, 2, 3), key=lambda node: node == controller)
     seen, unseen = (Unclean(clusters, leader, follower) for _ in range(2))
     async with running(seen.spec(), target) as task:

@@ -57,7 +57,7 @@ class Unclean:
 
     def _made(self, new: NewTopic) -> bool:
         try:
-            self.source.admin().create_topics([new])[self.topic].result(60)
+            self.source.admin().create_topics([new])[self.topic].result(180)
         except KafkaException as problem:
             code = problem.args[0].code()
             # librdkafka's handle of a bootstrap address goes when the broker's own is known, with what waits there.

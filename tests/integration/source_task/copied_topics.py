@@ -60,7 +60,7 @@ def set_config(cluster: LocalCluster, topic: str, name: str, value: str) -> None
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=SET))
     for altered in cluster.admin().incremental_alter_configs([resource]).values():
-        altered.result(60)
+        altered.result(180)
 
 
 ODD: list[dict[str, object]] = [
@@ -79,7 +79,7 @@ async def no_longer_compacted(source: LocalCluster, topic: str) -> list[Record]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
 
     def kept() -> bool:
-        told = source.admin().describe_configs([resource])[resource].result(60)
+        told = source.admin().describe_configs([resource])[resource].result(180)
         return told["min.compaction.lag.ms"].value == str(2**63 - 1)
 
     await state_reached(kept, f"{topic} is compacted no longer", in_thread=True)
