@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,15 @@ ROUND_TRIP_S = 0.1
 THIN_BYTES_PER_S = 4_000_000
 PARTITIONS = 4
 RECORDS = 24_000
-# About 24 MB in batches of 100 KB.
-ROWS = [{"value": bytes([n % 251]) * 1_000, "key": b"%d" % n, "partition": n % PARTITIONS} for n in range(RECORDS)]
+VALUE_BYTES = 1_000
 USUAL = {"linger.ms": 100, "batch.size": 100_000}
+
+
+def rows() -> list[dict[str, Any]]:
+    """About 24 MB in batches of 100 KB."""
+    return [
+        {"value": bytes([n % 251]) * VALUE_BYTES, "key": b"%d" % n, "partition": n % PARTITIONS} for n in range(RECORDS)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +58,7 @@ def near() -> Iterator[LocalCluster]:
 async def copied(
     source: LocalCluster, target: LocalCluster, link: FarLink, *, bytes_per_second: int = 0
 ) -> tuple[Counter[int], Counter[int], float]:
-    """Copies ROWS and compares; (answers that were filled, most in flight, both by API key, seconds), of the copying alone.
+    """Copies `rows` and compares; (answers that were filled, most in flight, both by API key, seconds) of copying alone.
 
     The target has the source's batches. Empty answers count for nothing: how many there are depends on how long the target
     takes for what was fetched.
@@ -59,7 +66,7 @@ async def copied(
     topic = fresh_topic("far")
     source.create_topic(topic, PARTITIONS)
     target.create_topic(f"A.{topic}", PARTITIONS)
-    produce(source, topic, ROWS, **USUAL)
+    produce(source, topic, rows(), **USUAL)
     link.filled.clear()
     link.most_in_flight.clear()
     spec = spec_for(source, target, {topic: PARTITIONS})
@@ -100,7 +107,7 @@ async def test_a_thin_link_is_not_passed_by_and_its_batches_stay_as_they_are(
 ) -> None:
     target, link = far
     *_, seconds = await copied(near, target, link, bytes_per_second=THIN_BYTES_PER_S)
-    assert seconds >= sum(len(row["value"]) for row in ROWS) / THIN_BYTES_PER_S
+    assert seconds >= RECORDS * VALUE_BYTES / THIN_BYTES_PER_S
 
 
 async def test_records_that_come_one_by_one_do_not_wait_for_a_round_trip_each(

@@ -29,6 +29,10 @@ emit.heartbeats.enabled = false
 """
 
 
+# Not found by judging: each process of `make test` would do that before its first test.
+WITH_REFUSED = ("cloud-migration.mm2.properties", "geo-active-active.mm2.properties", "guide-separator.mm2.properties")
+
+
 def _judged(tmp_path: Path, more: str = "") -> dict[str, Verdict]:
     path = tmp_path / "mm2.properties"
     path.write_text(FILE + more)
@@ -50,6 +54,7 @@ def test_the_dedicated_mode_refuses_each_line_that_is_called_refused_and_takes_t
 ) -> None:
     given = read_properties(path)
     refused = _refused_names(path)
+    assert bool(refused) == (path.name in WITH_REFUSED)
     taken = {name: value for name, value in given.items() if name not in refused}
     for flow in read_mm2_config(_written(tmp_path / "rest.properties", taken)).flows:
         worker_config(flow.worker)
@@ -60,7 +65,7 @@ def test_the_dedicated_mode_refuses_each_line_that_is_called_refused_and_takes_t
         assert {finding.name for finding in caught.value.findings} == {name}
 
 
-@pytest.mark.parametrize("path", [each for each in FILES if _refused_names(each)], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [each for each in FILES if each.name in WITH_REFUSED], ids=lambda path: path.name)
 def test_the_process_of_the_dedicated_mode_ends_with_the_lines_that_are_called_refused(path: Path) -> None:
     lines = {Mm2File(path).located.lines[name] for name in _refused_names(path)}
     command = [sys.executable, "-m", "mirror_connect.app.dedicated", str(path)]
