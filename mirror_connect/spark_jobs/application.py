@@ -21,6 +21,7 @@ from mirror_connect.spark_jobs.jvm_log import set_jvm_level
 from mirror_connect.spark_jobs.log_levels import apply
 from mirror_connect.spark_jobs.missing_executor import MissingExecutor
 from mirror_connect.spark_jobs.query import start_query, warm_up
+from mirror_connect.spark_jobs.warm_executors import WarmExecutors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,7 @@ class Application:
         self._slots = session.sparkContext.defaultParallelism if local else 0
         self._executors = None if local else Executors(session)
         self._missing = None if local else MissingExecutor(session)
+        self._warm = None if local else WarmExecutors(session.sparkContext)
         self._jvm_told = -EVERY_S
 
     def run(self) -> None:
@@ -155,6 +157,8 @@ class Application:
             log.debug("The executors can't be read", exc_info=True)
             # No list, as an empty one would say that all are lost.
             return {"slots": self._slots}
+        if self._warm is not None:
+            self._warm.seen(each["id"] for each in executors if not each["draining"])
         room = {"slots": self._slots, "executors": executors}
         return room if executors or self._missing is None else {**room, "missing": self._missing.told()}
 

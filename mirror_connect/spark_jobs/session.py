@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from mirror_connect.spark_jobs.jvm import StartedJvm, gateway_of, start_jvm
 from mirror_connect.spark_jobs.jvm_log import quieten
 from mirror_connect.spark_jobs.spark_settings import PYTHON, settings, without_secrets
+from mirror_connect.spark_jobs.warm_executors import start_python
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 
@@ -44,7 +45,7 @@ class Opening:
         # With the JVM's own defaults: spark-submit may have read them from files.
         context = SparkContext.getOrCreate(SparkConf().setAll(list(self._chosen.items())))
         log.debug("Start: Spark's context is there")
-        threading.Thread(target=_start_python, args=(context,), name="first-job", daemon=True).start()
+        threading.Thread(target=start_python, args=(context,), name="first-job", daemon=True).start()
         session: SparkSession = SparkSession.builder.config(conf=_conf(self._chosen)).getOrCreate()
         session.sparkContext.setLogLevel(self._chosen["spark.log.level"])
         quieten(session)
@@ -60,19 +61,3 @@ def _conf(chosen: Mapping[str, str]) -> SparkConf:
     from pyspark import SparkConf  # noqa: PLC0415
 
     return SparkConf(loadDefaults=False).setAll(list(chosen.items()))
-
-
-def _start_python(context: SparkContext) -> None:
-    """Runs a job that does nothing: Python's daemon starts, and imports what tasks need, while the session is opened.
-
-    The first query finds both. They serve it only if its processes get the same environment (simplifiedTraceback).
-    """
-    try:
-        context.range(0, 1, 1, 1).foreach(_nothing)
-        log.debug("Start: Python's daemon is there")
-    except Exception:  # the first query shows what is wrong
-        log.debug("The first job failed", exc_info=True)
-
-
-def _nothing(_number: int) -> None:
-    pass
