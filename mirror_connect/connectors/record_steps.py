@@ -1,12 +1,14 @@
 """What changes the records of a partition on their way: the steps of a chain of transformations, for one remote topic.
 
-They need no more than the bytes of a record. kafka_io/records/record_transforms.py applies them.
+A `Step` needs no more than the bytes of a record: kafka_io/records/record_transforms.py applies it. A `JsonStep` looks into
+a key or value that is JSON: kafka_io/records/json_transforms.py applies it, and the steps beside it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 
 class Action(IntEnum):
@@ -40,4 +42,42 @@ class Step:
     value: bytes = b""
 
 
-Steps = tuple[Step, ...]
+class JsonChange:
+    """What a transformation makes of a parsed JSON value. It never changes that value in place."""
+
+    __slots__ = ()
+
+    def apply(self, value: Any, timestamp: int) -> Any:
+        """The new value; the same object if nothing changes. `timestamp`: of the record. StepError."""
+        raise NotImplementedError
+
+    def placed(self, topic: str, partition: int) -> JsonChange:
+        """The same for records that go to this remote topic, by its name at this place of the chain."""
+        return self
+
+
+class Part(IntEnum):
+    """What a JSON step changes. KEY_FROM_VALUE: it makes the key of the value."""
+
+    KEY = 0
+    VALUE = 1
+    KEY_FROM_VALUE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStep:
+    """A step that looks into JSON. `alias`: of its transformation. `condition`, `negated`, `has`: as in Step."""
+
+    alias: str
+    part: Part
+    change: JsonChange
+    condition: Condition = Condition.ALWAYS
+    negated: bool = False
+    has: bytes = b""
+
+    def placed(self, topic: str, partition: int) -> JsonStep:
+        """See JsonChange."""
+        return replace(self, change=self.change.placed(topic, partition))
+
+
+Steps = tuple[Step | JsonStep, ...]
