@@ -171,6 +171,8 @@ class TaskMeasures:
     empty if the task copies no records. `latency_total_ms`: their sum.
     `batches`: (batches, bytes) by what was done, cumulative, see DONE_WITH_BATCHES.
     `filtered`: records that transformations have dropped, cumulative. What is read again counts again.
+    `record_errors`: records that transformations could not take, cumulative; `records_skipped`: those of them that
+    errors.tolerance=all has left out; `errors_logged`: those in the log; `last_error_ms`: when the last one came.
     `compressed_bytes`: acknowledged bytes of batches that stayed compressed, cumulative. `sampled`: of a few of them, bytes
     compressed and uncompressed, cumulative. The bytes that keeping the compression saved are estimated from these two.
     `requests`: a row for each side and kind. `connections`: how many are open, to the source and to the target.
@@ -190,6 +192,10 @@ class TaskMeasures:
     latency_total_ms: int = 0
     batches: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     filtered: int = 0
+    record_errors: int = 0
+    records_skipped: int = 0
+    errors_logged: int = 0
+    last_error_ms: int | None = None
     compressed_bytes: int = 0
     sampled: tuple[int, int] = (0, 0)
     requests: tuple[RequestMeasures, ...] = ()

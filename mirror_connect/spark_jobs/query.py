@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.record_errors import TransformationError
 from mirror_connect.connectors.task_protocol import ABANDONED, DRIVER, EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
 from mirror_connect.spark_jobs.executor_place import executor_place
@@ -38,7 +39,10 @@ IDLE_EPOCH_SECONDS: Final = 0.2
 # What a task in the shared process has to return when it is ordered to abandon. The worker's patience is longer.
 ABANDON_SECONDS: Final = 1.0
 # Errors whose text names the problem and what to do.
-_FOR_PEOPLE: Final = (ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError)
+_FOR_PEOPLE: Final = (
+    *(ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError),
+    TransformationError,
+)
 
 
 def start_query(session: SparkSession, handle: RunHandle, scratch: str, *, shared: bool = False) -> StreamingQuery:

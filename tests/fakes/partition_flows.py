@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_errors import RecordError, SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
@@ -28,6 +29,8 @@ class Heard:
         self.corrupt: list[CorruptBatchError] = []
         self.counters: dict[str, int] = {}
         self.flow: PartitionFlow | None = None
+        self.skipped: list[SkippedRecords] = []
+        self.failed: list[RecordError] = []
         self.others: list[tuple[int, int]] = []
 
 
@@ -39,6 +42,7 @@ def flow(
     read_committed: bool = False,
     check_crcs: bool = True,
     steps: Steps = (),
+    tolerant: bool = False,
     in_thread: InThread | None = None,
     on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
     on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
@@ -56,6 +60,9 @@ def flow(
         on_written=lambda _flow: None,
         on_others=lambda _flow, offset, count: heard.others.append((offset, count)),
         steps=steps,
+        tolerant=tolerant,
+        on_skipped=lambda _flow, records: heard.skipped.append(records),
+        on_failed=lambda _flow, error: heard.failed.append(error),
         in_thread=in_thread,
         on_ready=on_ready,
         on_placed=on_placed,

@@ -141,12 +141,25 @@ ACTIVE: Final = _gauge(
 )  # fmt: skip
 
 _TASK_ERROR: Final = "task-error-metrics"
+RECORD_ERRORS: Final = _gauge(
+    CONNECT, _TASK_ERROR, _TASK, "total-record-errors",
+    "Records that a task could not copy: those that transformations could not take, and those that are too large.",
+)  # fmt: skip
 RECORD_FAILURES: Final = _gauge(
-    CONNECT, _TASK_ERROR, _TASK, "total-record-failures", "Records that a task could not copy and has given up."
+    CONNECT, _TASK_ERROR, _TASK, "total-record-failures", "As total-record-errors, since nothing is tried twice."
 )
 RECORDS_SKIPPED: Final = _gauge(
-    CONNECT, _TASK_ERROR, _TASK, "total-records-skipped", "Records that a task has left out as too large."
-)
+    CONNECT, _TASK_ERROR, _TASK, "total-records-skipped",
+    "Those of them that were left out, by errors.tolerance=all or on.oversize.record=skip.",
+)  # fmt: skip
+ERRORS_LOGGED: Final = _gauge(
+    CONNECT, _TASK_ERROR, _TASK, "total-errors-logged",
+    "Records that transformations could not take and that the log tells of, with errors.log.enable.",
+)  # fmt: skip
+LAST_ERROR: Final = _gauge(
+    CONNECT, _TASK_ERROR, _TASK, "last-error-timestamp",
+    "When transformations could not take a record last, in milliseconds since 1970; 0: never.",
+)  # fmt: skip
 
 RECORDS_LAG: Final = _gauge(
     "kafka.consumer", "consumer-fetch-manager-metrics", ("client-id", "topic", "partition"), "records-lag",
@@ -180,6 +193,7 @@ ALL: Final = (
     *SOURCE_LEGACY, *SOURCE_NEW, *CHECKPOINT_LEGACY, *CHECKPOINT_NEW,
     CONNECTOR_COUNT, TASK_COUNT, TOTAL_TASKS, *TASKS_BY_STATE.values(), ASSIGNED_CONNECTORS, ASSIGNED_TASKS,
     REBALANCING, EPOCH, LEADER_NAME, CONNECTOR_STATUS, CONNECTOR_CLASS, CONNECTOR_TYPE, CONNECTOR_VERSION,
-    TASK_STATUS, COMMIT_AVG, COMMIT_MAX, POLLED, WRITTEN, ACTIVE, RECORD_FAILURES, RECORDS_SKIPPED, RECORDS_LAG,
+    TASK_STATUS, COMMIT_AVG, COMMIT_MAX, POLLED, WRITTEN, ACTIVE, RECORD_ERRORS, RECORD_FAILURES, RECORDS_SKIPPED,
+    ERRORS_LOGGED, LAST_ERROR, RECORDS_LAG,
     *CONSUMER, CONSUMER_CONNECTIONS, *PRODUCER, PRODUCER_CONNECTIONS, BUFFER_AVAILABLE,
 )  # fmt: skip

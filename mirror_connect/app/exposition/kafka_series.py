@@ -204,8 +204,11 @@ class KafkaSeries:
             lambda _, __, task: None if (each := task.told.commit) is None else each.total / each.count,
         )
         yield samples(kafka.COMMIT_MAX, lambda _, __, task: None if task.told.commit is None else task.told.commit.most)
-        for metric in (kafka.RECORD_FAILURES, kafka.RECORDS_SKIPPED):
-            yield samples(metric, lambda _, __, task: task.skipped)
+        for metric in (kafka.RECORD_ERRORS, kafka.RECORD_FAILURES):
+            yield samples(metric, lambda _, __, task: task.skipped + task.total.record_errors)
+        yield samples(kafka.RECORDS_SKIPPED, lambda _, __, task: task.skipped + task.total.records_skipped)
+        yield samples(kafka.ERRORS_LOGGED, lambda _, __, task: task.total.errors_logged)
+        yield samples(kafka.LAST_ERROR, lambda _, __, task: task.total.last_error_ms or 0)
         yield samples(kafka.POLLED, lambda _, __, task: sum(task.total.latency_counts) + task.total.filtered)
         yield samples(kafka.WRITTEN, lambda _, __, task: sum(task.total.latency_counts))
         yield samples(kafka.ACTIVE, lambda connector, number, _: waiting.get((connector.name, number), 0))

@@ -8,13 +8,20 @@ in less than a tenth of one; what it leaves over is done here. `stamp` in record
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Final
 
+from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records import compiled, legacy_records, varint
 from mirror_connect.kafka_io.records.compression import CodecError, DecompressesTooMuchError, compress, decompress
+from mirror_connect.kafka_io.records.json_transforms import (
+    OnError,
+    looks_into_json,
+    transform_json,
+    transformed_json,
+)
 from mirror_connect.kafka_io.records.record_batch import (
     CODEC_MASK,
     LOG_APPEND_TIME,
@@ -25,7 +32,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     as_is,
     stamp,
 )
-from mirror_connect.kafka_io.records.record_transforms import transform, transformed
+from mirror_connect.kafka_io.records.record_transforms import only_bytes, transform, transformed
 
 # (source offset, timestamp, what follows the two deltas)
 Record = tuple[int, int, bytes]
@@ -54,7 +61,11 @@ def _nothing(_: int) -> None: ...
 
 
 def rewrite(
-    view: BatchView, from_offset: int, steps: Steps = (), on_filtered: Callable[[int], None] = _nothing
+    view: BatchView,
+    from_offset: int,
+    steps: Steps = (),
+    on_filtered: Callable[[int], None] = _nothing,
+    on_error: OnError | None = None,
 ) -> Iterator[ProducerBatch]:
     """The batch without records below `from_offset`, without gaps, with the timestamps that a consumer sees.
 
@@ -62,19 +73,29 @@ def rewrite(
     requested. With a delete horizon as base timestamp, the records' deltas are relative to it (KIP-534), so it needs no
     special case. CorruptBatchError for records that contradict the header.
 
-    `steps`: transformations to apply to the records. `on_filtered` gets how many of them they have dropped.
+    `steps`: transformations to apply to the records. `on_filtered` gets how many of them they have dropped. `on_error` gets
+    a record that they can't take, which is then left out. Without it RecordError follows the pieces of those before.
     """
+    failed: RecordError | None = None
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
     data, transformed_here = _data(view), False
     if steps and view.magic >= 2:
-        after, kept = transform(data, view.count, steps, view.base_offset)
-        on_filtered(view.count - kept)
+        if looks_into_json(steps):
+            after, kept, filtered, failed = transform_json(data, view, from_offset, steps, on_error)
+        else:
+            after, kept = transform(data, view.count, only_bytes(steps), view.base_offset)
+            filtered = view.count - kept
+        on_filtered(filtered)
+        if failed is not None and (not kept or failed.offset <= from_offset):
+            raise failed
         if not kept:
             return
         data, transformed_here = after, after is not data
         view = copy(view)
         view.count = kept
+        if failed is not None:
+            view.last_offset = failed.offset - 1
     # That one sends the records as they were fetched.
     if (
         view.log_append_time
@@ -83,36 +104,61 @@ def rewrite(
     ):
         yield whole
         return
+    left: int | None = from_offset
     if view.magic >= 2:
         left = yield from compiled.rewrite(view, data, from_offset, REWRITTEN_RECORDS)
-        if left is None:
-            return
-        from_offset = left
-    records, codec = _unpacked(view, data)
+    if left is not None:
+        records, codec = _unpacked(view, data)
+        if steps and view.magic < 2:
+            records = _of_legacy(records, left, steps, on_filtered, on_error)
+        failed = (yield from _in_pieces(view, records, codec, left)) or failed
+    if failed is not None:
+        raise failed
+
+
+def _in_pieces(
+    view: BatchView, records: Iterable[Record], codec: int, from_offset: int
+) -> Generator[ProducerBatch, None, RecordError | None]:
+    """The pieces in Python. It returns the error of the record behind the last piece."""
     begins = None if view.magic < 2 else max(view.base_offset, from_offset)
     piece: list[Record] = []
-    for record in _in_order(_transformed(records, view, steps, on_filtered), view, from_offset):
-        if len(piece) == REWRITTEN_RECORDS:
-            last = piece[-1][0]
-            yield _pack(piece, codec, piece[0][0] if begins is None else begins, last)
-            piece, begins = [], last + 1
-        piece.append(record)
+    last_offset, failed = view.last_offset, None
+    try:
+        for record in _in_order(records, view, from_offset):
+            if len(piece) == REWRITTEN_RECORDS:
+                last = piece[-1][0]
+                yield _pack(piece, codec, piece[0][0] if begins is None else begins, last)
+                piece, begins = [], last + 1
+            piece.append(record)
+    except RecordError as error:
+        last_offset, failed = error.offset - 1, error
     if piece:
-        yield _pack(piece, codec, piece[0][0] if begins is None else begins, view.last_offset)
+        yield _pack(piece, codec, piece[0][0] if begins is None else begins, last_offset)
+    return failed
 
 
-def _transformed(
-    records: Iterable[Record], view: BatchView, steps: Steps, on_filtered: Callable[[int], None]
-) -> Iterable[Record]:
-    """Those of a legacy message set after the steps; others are transformed before they are read."""
-    if not steps or view.magic >= 2:
-        return records
-    return _of_legacy(records, steps, on_filtered)
-
-
-def _of_legacy(records: Iterable[Record], steps: Steps, on_filtered: Callable[[int], None]) -> Iterator[Record]:
+def _of_legacy(
+    records: Iterable[Record],
+    from_offset: int,
+    steps: Steps,
+    on_filtered: Callable[[int], None],
+    on_error: OnError | None,
+) -> Iterator[Record]:
+    into_json = looks_into_json(steps)
     for offset, timestamp, before in records:
-        rest = transformed(before, steps)
+        if offset < from_offset:
+            continue
+        try:
+            rest = (
+                transformed_json(before, steps, offset, timestamp)
+                if into_json
+                else transformed(before, only_bytes(steps))
+            )
+        except RecordError as error:
+            if on_error is None:
+                raise
+            on_error(error)
+            continue
         if rest is None:
             on_filtered(1)
         else:

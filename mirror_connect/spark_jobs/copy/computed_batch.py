@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
 
@@ -26,6 +27,7 @@ class ComputedBatch:
 
     `from_offset`: the first offset that is wanted of it. `steps`: transformations before Spark's. `last_offset`: that of the
     batch; `oldest_ms`: about the timestamp of its first record; `filtered`: how many records were dropped.
+    `skipped`: with errors.tolerance=all, the records that could not be transformed; to be complete before `end`.
     `on_made` is called when `take` may be called.
     """
 
@@ -40,6 +42,7 @@ class ComputedBatch:
         "last_offset",
         "oldest_ms",
         "partition",
+        "skipped",
         "steps",
         "view",
     )  # fmt: skip
@@ -59,6 +62,7 @@ class ComputedBatch:
         self.last_offset = view.last_offset
         self.oldest_ms = first_timestamp(view.data)
         self.filtered = 0
+        self.skipped = SkippedRecords()
         # Read by other threads, too: what nobody wants needs no work.
         self.dropped = False
         self._on_made = on_made

@@ -30,6 +30,7 @@ from mirror_connect.kafka_io.producer.batch_counts import BatchCounts
 from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
 from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.record_failures import ErrorCounts
 from mirror_connect.spark_jobs.copy.request_rows import RequestRows
 
 # Partitions that are behind are looked at again without a reason, so many in each report.
@@ -62,6 +63,7 @@ class CopyMeasures:
         counts: BatchCounts,
         commits: CommitMeasures,
         buffered: Callable[[], tuple[int, int]],
+        errors: ErrorCounts | None = None,
         clocks: tuple[Callable[[], float], Callable[[], float]] = (time.time, time.monotonic),
     ) -> None:
         self.totals = CopyTotals()
@@ -73,6 +75,7 @@ class CopyMeasures:
         self._counts = counts
         self._commits = commits
         self._buffered = buffered
+        self._errors = errors or ErrorCounts()
         self._wall, self._monotonic = clocks
         self._partitions: dict[FlowMeasures, TopicPartition] = {}
         # In the order in which they changed: each has its turn.
@@ -113,7 +116,7 @@ class CopyMeasures:
             pass
         self._drop_left()
         rows, self._made, self._looked_at = tuple(self._made), [], None
-        totals, counts, commits = self.totals, self._counts, self._commits
+        totals, counts, commits, errors = self.totals, self._counts, self._commits, self._errors
         buffered, limit = self._buffered()
         copied_bytes = self._counters.get("bytes", 0) - totals.rewritten_bytes
         gone, self._gone = tuple(self._gone), {}
@@ -133,6 +136,10 @@ class CopyMeasures:
                 REPEATED: (counts.repeated, counts.repeated_bytes),
             },
             filtered=totals.filtered,
+            record_errors=errors.errors,
+            records_skipped=errors.skipped,
+            errors_logged=errors.logged,
+            last_error_ms=errors.last_ms,
             compressed_bytes=copied_bytes - totals.plain_bytes,
             sampled=(totals.sample.compressed, totals.sample.uncompressed),
             requests=self._requests.take(),

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Final, NamedTuple
 
+from mirror_connect.connectors.record_errors import RecordError, SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import TaskPartition
@@ -84,7 +85,8 @@ class PartitionFlow:
     `on_placed(batch, base_offset)`: see Feed.acked.
     `feed`: what the producer gets. It is another one if the records are written in transactions.
     `measures`: gets what there is to measure.
-    `steps`: transformations of the records.
+    `steps`: transformations of the records. `tolerant`: those that they can't take are skipped: `on_skipped(flow, records)`.
+    Otherwise `on_failed(flow, error)`: the flow has stopped before such a record.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread, or Spark, has made what `take` now returns.
     `computing`: transforms all records after these steps; None: nothing does.
     """
@@ -106,6 +108,9 @@ class PartitionFlow:
         on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
         on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
         steps: Steps = (),
+        tolerant: bool = False,
+        on_skipped: Callable[[PartitionFlow, SkippedRecords], None] = lambda _flow, _records: None,
+        on_failed: Callable[[PartitionFlow, RecordError], None] = lambda _flow, _error: None,
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
         computing: Computing | None = None,
@@ -138,7 +143,9 @@ class PartitionFlow:
         self._on_others = on_others
         self._on_lost = on_lost
         self._on_placed = on_placed
-        self._rewriting = Rewriting(steps, in_thread, self._made)
+        self._on_skipped = on_skipped
+        self._on_failed = on_failed
+        self._rewriting = Rewriting(steps, in_thread, self._made, tolerant=tolerant)
         self._ahead: ReadAhead | None = None
         if computing is not None:
             self._ahead = ReadAhead(
@@ -475,6 +482,10 @@ class PartitionFlow:
                 self._after = self.next_offset, first
             self._on_corrupt(self, error)
             return None
+        except RecordError as error:
+            self.clear()
+            self._on_failed(self, error)
+            return None
 
     def _next_held(self) -> ProducerBatch:
         batch = self._held.popleft()
@@ -510,6 +521,8 @@ class PartitionFlow:
             self._pieces = None
             if pieces.filtered:
                 self.measures.filtered(pieces.filtered)
+            if pieces.skipped.count:
+                self._on_skipped(self, pieces.skipped)
         self.next_offset = last + 1
         return piece
 

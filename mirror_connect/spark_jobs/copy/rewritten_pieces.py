@@ -11,9 +11,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from mirror_connect.kafka_io.records.decompressed_size import lz4_bound, zstd_bound
+from mirror_connect.kafka_io.records.json_transforms import looks_into_json
 from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
 
@@ -29,22 +31,38 @@ TRANSFORMED_MS: Final = 1.0
 # A millisecond of the loops over records, and of decompressing.
 _RECORDS: Final = 10_000
 _DECOMPRESSED: Final = 2 << 20
+# The same of parsing and writing JSON, without what follows from its length, and by its bytes as they are sent.
+_JSON_RECORDS: Final = 100
+_JSON_BYTES: Final = 64 << 10
 
 
-def transform_ms(view: BatchView) -> float:
-    """About how many milliseconds it takes to transform and re-encode a batch, by what its headers say."""
+def transform_ms(view: BatchView, *, json: bool = False) -> float:
+    """About how many milliseconds it takes to transform and re-encode a batch, by what its headers say.
+
+    `json`: whether a step looks into JSON.
+    """
     sent = view.size / _LONG.get(view.codec, _DECOMPRESSED)
-    return max(sent, _bound(view) / _DECOMPRESSED) + max(0, view.count) / _RECORDS
+    records = max(0, view.count) / (_JSON_RECORDS if json else _RECORDS)
+    return max(sent, _bound(view) / _DECOMPRESSED) + records + (view.size / _JSON_BYTES if json else 0.0)
 
 
 class Rewriting:
     """How the batches of one partition are re-encoded. `steps`: transformations of their records.
 
-    `in_thread`, `on_made`: see RewrittenPieces.
+    `in_thread`, `on_made`, `tolerant`: see RewrittenPieces.
     """
 
-    def __init__(self, steps: Steps, in_thread: InThread | None, on_made: Callable[[RewrittenPieces], None]) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        in_thread: InThread | None,
+        on_made: Callable[[RewrittenPieces], None],
+        *,
+        tolerant: bool = False,
+    ) -> None:
         self.steps = steps
+        self._tolerant = tolerant
+        self._json = looks_into_json(steps)
         self._in_thread = in_thread
         self._on_made = on_made
         # About the milliseconds that were spent on transforming in this turn of the event loop.
@@ -56,11 +74,13 @@ class Rewriting:
 
     def begin(self, view: BatchView, from_offset: int) -> RewrittenPieces:
         """The pieces of a batch. Batches of which nothing is left follow each other, and the loop must go on in between."""
-        self._spent += transform_ms(view) if self.steps else 0.0
+        self._spent += transform_ms(view, json=self._json) if self.steps else 0.0
         apart = self._spent > TRANSFORMED_MS
         if apart:
             self._spent = 0.0
-        return RewrittenPieces(view, from_offset, self._in_thread, self._on_made, self.steps, apart=apart)
+        return RewrittenPieces(
+            view, from_offset, self._in_thread, self._on_made, self.steps, apart=apart, tolerant=self._tolerant
+        )
 
 
 def _bound(view: BatchView) -> int:
@@ -80,7 +100,7 @@ class RewrittenPieces:
     `oldest_ms`: about the timestamp of its first record.
 
     `steps`: transformations of its records; they have dropped `filtered` so far. `apart`: a thread makes them, however small
-    the batch is.
+    the batch is. `tolerant`: records that they can't take are dropped, as `skipped` says; otherwise `take` raises the first.
     `in_thread`: None makes each piece at once. `on_made` is called in the event loop when a thread has made a piece.
     """
 
@@ -93,11 +113,13 @@ class RewrittenPieces:
         steps: Steps = (),
         *,
         apart: bool = False,
+        tolerant: bool = False,
     ) -> None:
+        self.skipped = SkippedRecords()
         self.last_offset = view.last_offset
         self.oldest_ms = first_timestamp(view.data)
         self.filtered = 0
-        self._pieces = rewrite(view, from_offset, steps, self._filter)
+        self._pieces = rewrite(view, from_offset, steps, self._filter, self.skipped.add if tolerant else None)
         self._in_thread = in_thread if apart or view.size >= _LONG.get(view.codec, 0) else None
         self._on_made = on_made
         self._making: asyncio.Future[ProducerBatch | None] | None = None
@@ -115,7 +137,7 @@ class RewrittenPieces:
         return not self.busy
 
     def take(self) -> ProducerBatch | None:
-        """The next piece, None after the last. CorruptBatchError."""
+        """The next piece, None after the last. CorruptBatchError, RecordError."""
         made, self._making = self._making, None
         return self._make() if made is None else made.result()
 

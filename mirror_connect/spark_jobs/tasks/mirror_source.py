@@ -10,7 +10,8 @@ doesn't wait for partitions that the target doesn't accept at present, as all ot
 abandon, it returns at once.
 
 A partition that can't continue is stalled: the status names it, it is tried again, and the others continue. The task fails
-only when all of its partitions need a user, and commits before that (docs/decisions/0013).
+only when all of its partitions need a user, or at a record that can't be transformed. It commits before that
+(docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from mirror_connect.connectors.mirror.mirror_source import (
 from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import status_lines
+from mirror_connect.connectors.record_errors import RecordError, SkippedRecords
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
 from mirror_connect.connectors.task_measures import SOURCE, TARGET
@@ -45,6 +47,7 @@ from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.spark_jobs.copy.copy_measures import CopyMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.record_failures import RecordFailures
 from mirror_connect.spark_jobs.copy.remote_gaps import RemoteGaps
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
 from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
@@ -75,7 +78,7 @@ STOP_AT_NEW_TOPIC: Final = (
 
 
 async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
-    """Copies until it is ordered to end. Raises ConfigError, NotAuthorized, FencedError, PartitionRefusedError."""
+    """Copies until it is ordered to end. Raises ConfigError, NotAuthorized, FencedError, PartitionRefusedError …"""
     task = SourceTask(spec, link)
     try:
         await task.run()
@@ -140,6 +143,7 @@ class SourceTask:
             stop_at_new_topic=f"{STOP_AT_NEW_TOPIC} {set_offsets}" if settings.text(NEW_TOPICS) == STOP else None,
         )
         self._chain = chain_of(spec.config)
+        self._failures = RecordFailures(settings, link.log)
         self._flows: dict[TopicPartition, PartitionFlow] = {}
         self._targets: dict[TopicPartition, TargetPartition] = {}
         self._stalled = StalledPartitions(
@@ -166,6 +170,7 @@ class SourceTask:
             counts=frame.producer.counts,
             commits=self._source_offsets.measures,
             buffered=lambda: self._fetcher.buffered,
+            errors=self._failures.counts,
         )
         # One: more would take memory for batches that the producer does not ask for yet.
         self._thread = ThreadPoolExecutor(1, "re-encode")
@@ -176,6 +181,7 @@ class SourceTask:
         """Runs from the first connection to the last commit."""
         self._link.settled = False
         await self._frame.run(self)
+        self._failures.raise_failure()
         if self._stalled.all_stalled.is_set():
             raise PartitionRefusedError(
                 "\n".join((*status_lines(self._link.problems), f"{ALL_STALLED} {RESTART[self._spec.program]}."))
@@ -200,6 +206,7 @@ class SourceTask:
             **commits,
             "fetch": self._fetcher.run(),
             "stalled": self._stalled.all_stalled.wait(),
+            "failed record": self._failures.failed.wait(),
             "log ends": self._fetcher.log_ends.run(),
             "measures": self._measure_for_ever(),
         }
@@ -406,7 +413,12 @@ class SourceTask:
                 on_others=self._others_write,
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
-                steps=self._chain.steps(partition.named or partition.remote_topic, routed=bool(partition.named)),
+                steps=self._chain.steps(
+                    partition.named or partition.remote_topic, partition.partition, routed=bool(partition.named)
+                ),
+                tolerant=self._failures.tolerant,
+                on_skipped=self._skipped,
+                on_failed=self._failed,
                 in_thread=self._in_thread,
                 on_ready=self._ready,
                 measures=self._measures.add(source),
@@ -431,6 +443,12 @@ class SourceTask:
 
     def _ready(self, flow: PartitionFlow) -> None:
         self._producer.wake(self._targets[flow.partition.source])
+
+    def _skipped(self, flow: PartitionFlow, records: SkippedRecords) -> None:
+        self._failures.skip(flow.partition.source, records)
+
+    def _failed(self, flow: PartitionFlow, error: RecordError) -> None:
+        self._failures.end(flow.partition.source, error)
 
     def _written(self, flow: PartitionFlow) -> None:
         if self._transactions is None:
