@@ -125,24 +125,30 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         "key.converter", "value.converter", "header.converter",
         note=
             "bytes stay bytes; another class than ByteArrayConverter, also if it is the worker's, draws a line in the "
-            "log: what Connect would write",
+            "log: what Connect would write. A JsonConverter lets [transformations](transforms.md) read JSON",
         differs=not_bytes,
         instead=BYTES_INSTEAD,
     ),
-    accepted("key.converter.*", "value.converter.*", "header.converter.*", note="of converters that are not applied"),
+    accepted(
+        "key.converter.*", "value.converter.*", "header.converter.*",
+        note="of converters that are not applied; schemas.enable=false of JSON that is transformed",
+    ),
     yes(
         "transforms", "transforms.*", "predicates", "predicates.*",
         note=
-            "of a MirrorSourceConnector: [DropHeaders, Filter, InsertHeader and RegexRouter](transforms.md), which do not "
-            "look into keys and values. Others are refused by name: to copy records without them would be wrong data",
+            "of a MirrorSourceConnector: [most of Kafka's](transforms.md). Those that look into keys or values read them as "
+            "JSON, if a JsonConverter of the connector says so. Others are refused by name: to copy records without them "
+            "would be wrong data",
         instead=
-            "Choose topics with topics and topics.exclude, and name copies with replication.policy.class. Keep a "
-            "connector that changes keys or values on Kafka Connect.",
+            "Keep a connector with other transformations, or with other formats than JSON, on Kafka Connect.",
+    ),
+    yes(
+        "errors.tolerance", "errors.log.enable", "errors.log.include.messages",
+        note="[of records that can't be transformed](transforms.md#records-that-cant-be-transformed)",
     ),
     accepted(
-        "errors.retry.timeout", "errors.retry.delay.max.ms", "errors.tolerance", "errors.log.enable",
-        "errors.log.include.messages",
-        note="nothing is converted; a line in the log",
+        "errors.retry.timeout", "errors.retry.delay.max.ms",
+        note="no operation on a record is worth a second try; a line in the log",
     ),
     accepted(
         "topic.creation.groups", "topic.creation.*",

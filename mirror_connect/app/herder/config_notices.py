@@ -15,6 +15,7 @@ from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NA
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.mirror.transforms import json_parts
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.wording import unknown_names_line
 from mirror_connect.kafka_io.client.client_keys import CLIENT_NAMES
@@ -119,7 +120,7 @@ class ConfigNotices:
         self._logged[name] = frozenset(lines)
 
     def _lines(self, config: Mapping[str, str]) -> Iterator[str]:
-        unapplied = unapplied_converters(config, self._converters)
+        unapplied = unapplied_converters(config, self._converters, json_parts(config))
         if unapplied is not None:
             yield unapplied
         if (topic := config.get("offsets.storage.topic")) is not None and not self._offsets_topic:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
+from mirror_connect.connectors.config.json_transform_settings import OF_JSON
 from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
 from mirror_connect.connectors.config.table import (
     BOOLEAN,
@@ -91,10 +92,14 @@ _OF_TRANSFORMATIONS: Final = (
 )
 
 
-_NAMES: Final = (
-    *("type", "plugin.version"),
-    *(key.name for key in (*_OF_A_PREDICATE.values(), *_OF_TRANSFORMATIONS)),
-    *(key.name for keys in _OF_A_TRANSFORMATION.values() for key in keys),
+_NAMES: Final = tuple(
+    dict.fromkeys(
+        (
+            *("type", "plugin.version"),
+            *(key.name for key in (*_OF_A_PREDICATE.values(), *_OF_TRANSFORMATIONS)),
+            *(key.name for keys in (*_OF_A_TRANSFORMATION.values(), *OF_JSON.values()) for key in keys),
+        )
+    )
 )
 # The answer for each alias has every known class: a hundred thousand aliases would fill the memory.
 MOST_ALIASES: Final = 1000
@@ -137,13 +142,19 @@ def _of_a_predicate(class_name: str) -> tuple[Key, ...]:
 
 
 def _of_a_transformation(class_name: str) -> tuple[Key, ...]:
-    return _OF_A_TRANSFORMATION.get(class_name.rpartition(".")[2], ()) + _OF_TRANSFORMATIONS
+    return (_own_settings(class_name) or ()) + _OF_TRANSFORMATIONS
+
+
+def _own_settings(class_name: str) -> tuple[Key, ...] | None:
+    """Of a transformation that can be applied; None: it is none. Those for keys and for values have the same."""
+    name = class_name.rpartition(".")[2].partition("$")[0]
+    return _OF_A_TRANSFORMATION.get(name, OF_JSON.get(name))
 
 
 def plugin_table(class_name: str) -> tuple[Key, ...] | None:
     """The settings of a predicate, or of a transformation that can be applied; None: it is neither."""
-    kinds, name = KNOWN_CLASSES.get(class_name, frozenset()), class_name.rpartition(".")[2]
-    return _of_a_predicate(class_name) if PREDICATE in kinds else _OF_A_TRANSFORMATION.get(name)
+    kinds = KNOWN_CLASSES.get(class_name, frozenset())
+    return _of_a_predicate(class_name) if PREDICATE in kinds else _own_settings(class_name)
 
 
 _KINDS: Final = (

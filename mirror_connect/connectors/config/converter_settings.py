@@ -1,12 +1,13 @@
 """The settings of converters in a connector's config, and what these converters would do in Kafka Connect.
 
-Nothing is converted here: batches are copied byte for byte. But tools draw forms from these definitions, and a config that
+Nothing is converted here: batches are copied byte for byte. A JsonConverter only says that transformations may read a key or
+value as JSON (connectors/mirror/transforms.py). But tools draw forms from these definitions, and a config that
 Connect refuses is refused here, too. Names, order and error texts (without the prefix) are those of Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -47,7 +48,8 @@ _TABLES: Final[Mapping[str, ConfigTable]] = {
     ),
     "JsonConverter": ConfigTable(
         _TYPE,
-        Key("schemas.enable", BOOLEAN, True, HIGH, "Whether values carry their schemas. No effect.",
+        Key("schemas.enable", BOOLEAN, True, HIGH,
+            "Whether values carry their schemas. Transformations that look into JSON need false.",
             "Schemas", 0, "MEDIUM", "Enable Schemas"),
         Key("schemas.cache.size", INT, 1000, HIGH, "The most schemas to remember. No effect.",
             "Schemas", 1, "MEDIUM", "Schema Cache Size"),
@@ -135,13 +137,18 @@ def written_by(class_name: str) -> str | None:
     return _FAILS if numbers else _WRITTEN.get(simple, _OTHERWISE)
 
 
-def unapplied_converters(config: Mapping[str, str], worker: Mapping[str, str]) -> str | None:
+def unapplied_converters(
+    config: Mapping[str, str], worker: Mapping[str, str], json_parts: Collection[str] = ()
+) -> str | None:
     """One line if the connector's config, or else the worker's, sets converters that would change bytes; otherwise None.
 
-    Connect's default for headers makes no line, because every link has it.
+    Connect's default for headers makes no line, because every link has it. `json_parts`: key or value, if a JsonConverter
+    says for transformations that it is JSON.
     """
     changes = []
     for setting in CONVERTER_SETTINGS:
+        if setting.removesuffix(".converter") in json_parts:
+            continue
         given = config.get(setting) or worker.get(setting) or BYTE_ARRAY_CONVERTER
         written = written_by(given)
         if written is None:

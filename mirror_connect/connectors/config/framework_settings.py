@@ -40,6 +40,7 @@ def _converter(part: str, order: int, interface: str) -> tuple[Key, Key]:
     name = f"{part.lower()}.converter"
     meaning = (
         f"Class that would convert record {part.lower()}s. Batches are copied as they are, as ByteArrayConverter does."
+        + ("" if part == "Header" else f" JsonConverter says that transformations may read {part.lower()}s as JSON.")
     )
     return (
         Key(
@@ -86,8 +87,8 @@ CONNECTOR_KEYS: Final = ConfigTable(
     *_converter("Value", 8, CONVERTER),
     *_converter("Header", 10, HEADER_CONVERTER),
     Key("transforms", LIST, [], LOW,
-        "Aliases of the transformations to apply to records, in order. A MirrorSourceConnector takes those of Kafka that "
-        "do not look into keys and values.",
+        "Aliases of the transformations to apply to records, in order. A MirrorSourceConnector takes most of Kafka's; those "
+        "that look into keys or values need a JsonConverter for these.",
         "Transforms", 12, "LONG", "Transforms", aliases),
     Key("predicates", LIST, [], LOW, "Aliases of the predicates that transformations use.",
         "Predicates", 13, "LONG", "Predicates", aliases),
@@ -95,17 +96,18 @@ CONNECTOR_KEYS: Final = ConfigTable(
         "What to do when a config provider reports a changed value: restart or none. No provider here reports changes.",
         _COMMON, 14, "MEDIUM", "Reload Action", one_of("none", "restart")),
     Key("errors.retry.timeout", LONG, 0, MEDIUM,
-        "Milliseconds for which a failed operation is tried again; -1 = forever. No effect: nothing is converted.",
+        "Milliseconds for which a failed operation is tried again; -1 = forever. No effect: nothing is tried twice.",
         _ERRORS, 1, "MEDIUM", "Retry Timeout for Errors"),
     Key("errors.retry.delay.max.ms", LONG, 60000, MEDIUM,
         "Longest pause between two tries, in milliseconds. No effect.",
         _ERRORS, 2, "MEDIUM", "Maximum Delay Between Retries for Errors"),
     Key("errors.tolerance", STRING, "none", MEDIUM,
-        "none: an error fails the task; all: records in error are skipped. No effect.",
+        "What becomes of a record that can't be transformed. none: the task fails before it; all: it is skipped and "
+        "counted.",
         _ERRORS, 3, "SHORT", "Error Tolerance", one_of("none", "all")),
-    Key("errors.log.enable", BOOLEAN, False, MEDIUM, "Whether tolerated errors are logged too. No effect.",
+    Key("errors.log.enable", BOOLEAN, False, MEDIUM, "Whether such records are named in the log.",
         _ERRORS, 4, "SHORT", "Log Errors"),
-    Key("errors.log.include.messages", BOOLEAN, False, MEDIUM, "Whether logged errors show the record. No effect.",
+    Key("errors.log.include.messages", BOOLEAN, False, MEDIUM, "Whether these lines show the record's key and value.",
         _ERRORS, 5, "SHORT", "Log Error Details"),
 )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.record_steps import Step, Steps
+from mirror_connect.connectors.record_steps import JsonStep, Step, Steps
 from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, BoundedReplacement, MatchTooSlow
 
 
@@ -62,7 +62,7 @@ class Route:
 class Transformation:
     """One transformation of a chain: a step on records, or a route. `topics`: for which names; None: for all."""
 
-    what: Step | Route
+    what: Step | JsonStep | Route
     topics: TopicPredicate | None = None
 
     def takes(self, name: str) -> bool:
@@ -111,13 +111,18 @@ class Chain:
                 name = each.what.routed(name)
         return name
 
-    def steps(self, name: str, *, routed: bool = True) -> Steps:
-        """What is done with the records of a remote topic. `routed`: whether the routes apply to its name. ConfigError."""
-        found = []
+    def steps(self, name: str, partition: int = -1, *, routed: bool = True) -> Steps:
+        """What is done with the records of a partition of a remote topic. ConfigError.
+
+        `routed`: whether the routes apply to its name.
+        """
+        found: list[Step | JsonStep] = []
         for each in self.of_all:
             if not each.takes(name):
                 continue
-            if not isinstance(each.what, Route):
+            if isinstance(each.what, JsonStep):
+                found.append(each.what.placed(name, partition))
+            elif isinstance(each.what, Step):
                 found.append(each.what)
             elif routed:
                 name = each.what.routed(name)

@@ -1,8 +1,9 @@
-"""The transformations of a source connector: which of Kafka's can be applied to bytes, and how a config becomes a chain.
+"""The transformations of a source connector: which of Kafka's can be applied, and how a config becomes a chain.
 
-Kafka's worker applies a chain to each record before it converts key, value and headers. Keys and values are bytes here, so
-only transformations that do not look into them work. A predicate on the topic sees the remote topic, as in MirrorMaker 2.
-RegexRouter gives the remote topic another name, which is known before any record is.
+Kafka's worker applies a chain to each record before it converts key, value and headers. Keys and values are bytes here. So
+transformations that look into them need a JsonConverter in the connector's config, which says that they are JSON. A
+predicate on the topic sees the remote topic, as in MirrorMaker 2. RegexRouter gives the remote topic another name, which is
+known before any record is.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mirror_connect.connectors.config.alias_settings import MOST_ALIASES, shown_aliases, written_aliases
+from mirror_connect.connectors.config.json_transform_settings import OF_JSON
 from mirror_connect.connectors.config.table import ValidatedKey
-from mirror_connect.connectors.config.values import BOOLEAN, CLASS, LIST, STRING, parse
+from mirror_connect.connectors.config.values import BOOLEAN, CLASS, LIST, STRING, java_text, parse
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.json_steps.configured import WrongChange, json_change
 from mirror_connect.connectors.mirror.chain import Chain, Route, TopicPredicate, Transformation
-from mirror_connect.connectors.record_steps import Action, Condition, Step
+from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step
 from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, BoundedReplacement
 from mirror_connect.connectors.user_code.java_characters import JavaRegexError
+from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER
 
 _PACKAGE: Final = "org.apache.kafka.connect.transforms."
 FILTER: Final = f"{_PACKAGE}Filter"
@@ -26,15 +30,29 @@ DROP_HEADERS: Final = f"{_PACKAGE}DropHeaders"
 INSERT_HEADER: Final = f"{_PACKAGE}InsertHeader"
 REGEX_ROUTER: Final = f"{_PACKAGE}RegexRouter"
 TIMESTAMP_ROUTER: Final = f"{_PACKAGE}TimestampRouter"
-SUPPORTED: Final = (DROP_HEADERS, FILTER, INSERT_HEADER, REGEX_ROUTER)
+VALUE_TO_KEY: Final = f"{_PACKAGE}ValueToKey"
+# Class → what it changes, of those that look into JSON.
+OF_JSON_PARTS: Final[Mapping[str, Part]] = {
+    f"{_PACKAGE}{name}${part}": of_part
+    for name in OF_JSON
+    if name != "ValueToKey"
+    for part, of_part in (("Key", Part.KEY), ("Value", Part.VALUE))
+} | {VALUE_TO_KEY: Part.KEY_FROM_VALUE}
+SUPPORTED: Final = tuple(sorted((DROP_HEADERS, FILTER, INSERT_HEADER, REGEX_ROUTER, *OF_JSON_PARTS)))
 TOPIC_NAME: Final = f"{_PACKAGE}predicates.TopicNameMatches"
 HAS_HEADER: Final = f"{_PACKAGE}predicates.HasHeaderKey"
 TOMBSTONE: Final = f"{_PACKAGE}predicates.RecordIsTombstone"
 
-_OF_VALUES: Final = (
-    "as keys and values are copied as bytes. These can: DropHeaders, Filter, InsertHeader, RegexRouter. To name copies, set "
-    "replication.policy.class"
+_OF_SCHEMAS: Final = (
+    "as it needs schemas, or looks into JSON and headers at once. These can: "
+    f"{', '.join(sorted({'DropHeaders', 'Filter', 'InsertHeader', 'RegexRouter', *OF_JSON}))}"
 )
+# Part → the parts that have to be JSON.
+_NEEDS: Final[Mapping[Part, tuple[str, ...]]] = {
+    Part.KEY: ("key",),
+    Part.VALUE: ("value",),
+    Part.KEY_FROM_VALUE: ("key", "value"),
+}
 _OF_TIME: Final = (
     "as each record would have its topic by its time. Then no position on the target stands for one at the source. "
     "RegexRouter can"
@@ -86,10 +104,12 @@ def check_transforms(results: dict[str, ValidatedKey], config: Config, as_writte
             )
         elif kind == REGEX_ROUTER:
             listed.errors += _problems_of_route(config, as_written, prefix, predicate)
+        elif kind is not None and kind in OF_JSON_PARTS:
+            listed.errors += _problems_of_json(config, as_written, prefix, kind)
         # A class that is missing or unknown is an error of its own.
         if kind is not None and kind not in SUPPORTED and kind.startswith(_PACKAGE):
             shown = kind if as_written.get(f"{prefix}type") == config.get(f"{prefix}type") else alias
-            why = _OF_TIME if kind == TIMESTAMP_ROUTER else _OF_VALUES
+            why = _OF_TIME if kind == TIMESTAMP_ROUTER else _OF_SCHEMAS
             listed.errors.append(
                 f"Invalid value {listed.value} for configuration transforms: {shown.removeprefix(_PACKAGE)} can't be "
                 f"applied here, {why}"
@@ -117,13 +137,52 @@ def _problems_of_route(config: Config, as_written: Config, prefix: str, predicat
     return []
 
 
+def _problems_of_json(config: Config, as_written: Config, prefix: str, kind: str) -> list[str]:
+    """What a transformation of JSON can't do here, beside what is wrong with single settings of it."""
+    named = _class(as_written, f"{prefix}type") or "it"
+    found = [
+        f"Invalid value {java_text(as_written.get(f'{part}.converter'))} for configuration {part}.converter: "
+        f"{named.removeprefix(_PACKAGE)} needs a {part} that is JSON without schemas: set {part}.converter={JSON_CONVERTER} "
+        f"and {part}.converter.schemas.enable=false"
+        for part in _NEEDS[OF_JSON_PARTS[kind]]
+        if not is_json(config, part)
+    ]
+    try:
+        json_change(_json_name(kind), config, prefix)
+    except WrongChange as error:
+        plain = as_written.get(error.name) == config.get(error.name)
+        found.append(f"Invalid {error.name}: {error.problem if plain else 'its value can not be used'}")
+    except ConfigError:
+        pass  # an error of its own
+    return found
+
+
+def is_json(config: Config, part: str) -> bool:
+    """Whether keys or values (`part`) are declared to be JSON without schemas."""
+    enabled = parse(config.get(f"{part}.converter.schemas.enable"), BOOLEAN)[1]
+    return _class(config, f"{part}.converter") == JSON_CONVERTER and enabled is False
+
+
+def json_parts(config: Config) -> frozenset[str]:
+    """Of key and value those that the config declares as JSON, and that a transformation looks into."""
+    parts: set[str] = set()
+    for alias in parse(config.get("transforms"), LIST)[1] or ():
+        of_part = OF_JSON_PARTS.get(_class(config, f"transforms.{alias}.type") or "")
+        parts.update(() if of_part is None else _NEEDS[of_part])
+    return frozenset(part for part in parts if is_json(config, part))
+
+
+def _json_name(kind: str) -> str:
+    return kind.removeprefix(_PACKAGE).partition("$")[0]
+
+
 class _WrongReplacement(ConfigError):
     """The expression is right, and the replacement does not fit it."""
 
 
 def _transformation(config: Config, alias: str) -> Transformation:
     prefix = f"transforms.{alias}."
-    what: Step | Route
+    what: Step | JsonStep | Route
     kind = _class(config, f"{prefix}type")
     if kind == DROP_HEADERS:
         what = Step(Action.DROP_HEADERS, headers=_names(config, f"{prefix}headers"))
@@ -134,6 +193,14 @@ def _transformation(config: Config, alias: str) -> Transformation:
         what = Step(Action.FILTER)
     elif kind == REGEX_ROUTER:
         what = Route(_replacement(config, prefix), f"{prefix}regex")
+    elif kind is not None and kind in OF_JSON_PARTS:
+        part = OF_JSON_PARTS[kind]
+        for each in _NEEDS[part]:
+            if not is_json(config, each):
+                raise ConfigError(
+                    f"{each}.converter", None, f"transformation {alias} needs a {each} that is JSON without schemas"
+                )
+        what = JsonStep(alias, part, json_change(_json_name(kind), config, prefix))
     else:
         raise ConfigError(f"{prefix}type", config.get(f"{prefix}type"), "this transformation can't be applied here")
     predicate = config.get(f"{prefix}predicate")
@@ -142,7 +209,7 @@ def _transformation(config: Config, alias: str) -> Transformation:
     return _under(config, predicate, what, negated=bool(_parsed(config, f"{prefix}negate", BOOLEAN)))
 
 
-def _under(config: Config, predicate: str, what: Step | Route, *, negated: bool) -> Transformation:
+def _under(config: Config, predicate: str, what: Step | JsonStep | Route, *, negated: bool) -> Transformation:
     """The step or route for what a predicate takes."""
     prefix = f"predicates.{predicate}."
     kind = _class(config, f"{prefix}type")

@@ -13,6 +13,7 @@ _MIRROR: Final = "org.apache.kafka.connect.mirror."
 _OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
 
 BYTE_ARRAY_CONVERTER: Final = _CONVERTERS + "ByteArrayConverter"
+JSON_CONVERTER: Final = "org.apache.kafka.connect.json.JsonConverter"
 DEFAULT_POLICY: Final = _MIRROR + "DefaultReplicationPolicy"
 IDENTITY_POLICY: Final = _MIRROR + "IdentityReplicationPolicy"
 DEFAULT_TOPIC_FILTER: Final = _MIRROR + "DefaultTopicFilter"
@@ -43,7 +44,7 @@ KNOWN_CLASSES: Final[dict[str, frozenset[str]]] = {
         for kind in ("ByteArray", "Boolean", "Double", "Float", "Integer", "Long", "Short")
     },
     "org.apache.kafka.connect.storage.StringConverter": _BOTH,
-    "org.apache.kafka.connect.json.JsonConverter": _BOTH,
+    JSON_CONVERTER: _BOTH,
     "org.apache.kafka.connect.storage.SimpleHeaderConverter": frozenset({HEADER_CONVERTER}),
     **{
         f"{_TRANSFORMS}{name}${part}": frozenset({TRANSFORMATION})

@@ -122,6 +122,11 @@ def test_a_transformation_has_what_all_of_them_have() -> None:
             "to be negated."
         ],
         "transforms.t.plugin.version": [],
+        "transforms.t.fields": [
+            f'{MISSING} "transforms.t.fields" {NO_DEFAULT}',
+            "Configuration 'fields' values must not be null.",
+        ],
+        "transforms.t.replace.null.with.default": [],
         "transforms.t.negate": [
             "Invalid value x for configuration transforms.t.negate: Expected value to be either true or false"
         ],

@@ -7,8 +7,9 @@ import pytest
 from mirror_connect.connectors import CONNECTORS
 from mirror_connect.connectors.config.alias_settings import MOST_ALIASES
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.transforms import chain_of
-from mirror_connect.connectors.record_steps import Action, Condition, Step
+from mirror_connect.connectors.json_steps.fields import InsertField, MaskField
+from mirror_connect.connectors.mirror.transforms import chain_of, json_parts
+from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step
 
 SOURCE = CONNECTORS["MirrorSource"]
 PACKAGE = "org.apache.kafka.connect.transforms."
@@ -126,13 +127,125 @@ def test_a_slow_expression_is_named() -> None:
         chain_of(slow).judge(["a" * 60])
 
 
-def test_one_that_looks_into_records_is_refused_by_name() -> None:
-    (problem,) = problems(chain(a={"type": "Filter"}, mask={"type": f"{PACKAGE}MaskField$Value"}))
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+JSON = {
+    "key.converter": JSON_CONVERTER,
+    "key.converter.schemas.enable": "false",
+    "value.converter": "JsonConverter",
+    "value.converter.schemas.enable": "False",
+}
+MASK = {"type": f"{PACKAGE}MaskField$Value", "fields": "card, email"}
+
+
+def test_one_that_needs_schemas_is_refused_by_name() -> None:
+    (problem,) = problems(chain(a={"type": "Filter"}, schema={"type": f"{PACKAGE}SetSchemaMetadata$Value"}))
     assert problem == (
-        "Invalid value a,mask for configuration transforms: MaskField$Value can't be applied here, as keys and values are "
-        "copied as bytes. These can: DropHeaders, Filter, InsertHeader, RegexRouter. To name copies, set "
-        "replication.policy.class"
+        "Invalid value a,schema for configuration transforms: SetSchemaMetadata$Value can't be applied here, as it needs "
+        "schemas, or looks into JSON and headers at once. These can: Cast, DropHeaders, ExtractField, Filter, Flatten, "
+        "HoistField, InsertField, InsertHeader, MaskField, RegexRouter, ReplaceField, TimestampConverter, ValueToKey"
     )
+
+
+@pytest.mark.parametrize(
+    "converter",
+    [
+        {},
+        {"value.converter": JSON_CONVERTER},
+        {"value.converter": JSON_CONVERTER, "value.converter.schemas.enable": "true"},
+        {"value.converter.schemas.enable": "false"},
+        {"value.converter": "StringConverter", "value.converter.schemas.enable": "false"},
+        {name: value for name, value in JSON.items() if name.startswith("key")},
+    ],
+)
+def test_one_that_looks_into_values_needs_them_to_be_json(converter: dict[str, str | None]) -> None:
+    config = {**VALID, **chain(mask=MASK), **converter}
+    (problem,) = SOURCE.validate(config)["transforms"].errors
+    assert problem.endswith(
+        "MaskField$Value needs a value that is JSON without schemas: set "
+        f"value.converter={JSON_CONVERTER} and value.converter.schemas.enable=false"
+    )
+    with pytest.raises(ConfigError, match=r"value\.converter: transformation mask needs a value"):
+        chain_of(config)
+    assert SOURCE.validate({**config, **JSON})["transforms"].errors == []
+
+
+def test_a_key_that_is_made_of_the_value_needs_both_to_be_json() -> None:
+    config = chain(key={"type": "ValueToKey", "fields": "id"})
+    assert len(problems(config)) == 2
+    (problem,) = problems({**config, **{name: value for name, value in JSON.items() if name.startswith("value")}})
+    assert "key.converter" in problem
+    assert problems({**config, **JSON}) == []
+
+
+def test_steps_on_json_stand_among_the_others_and_know_their_place() -> None:
+    found = chain_of(
+        chain(
+            mask={**MASK, "predicate": "gone", "negate": "true"},
+            plain={"type": "RegexRouter", "regex": r"A\.(.*)", "replacement": "$1"},
+            where={"type": f"{PACKAGE}InsertField$Key", "topic.field": "topic?", "partition.field": "p!"},
+            drop={"type": "DropHeaders", "headers": "a"},
+        )
+        | JSON
+    )
+    mask, where, drop = found.steps("A.t", 7)
+    assert mask == JsonStep("mask", Part.VALUE, MaskField(("card", "email")), Condition.IS_TOMBSTONE, negated=True)
+    assert where == JsonStep("where", Part.KEY, InsertField("topic", "p", place=("t", 7)))
+    assert drop == Step(Action.DROP_HEADERS, headers=(b"a",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"type": f"{PACKAGE}InsertField$Value"}, "static.field: No field insertion configured"),
+        (
+            {"type": f"{PACKAGE}InsertField$Value", "static.field": "f"},
+            "static.value: No value specified for static field",
+        ),
+        (
+            {"type": f"{PACKAGE}InsertField$Value", "offset.field": "f"},
+            "offset.field: only sink connectors have it: leave it out",
+        ),
+        (
+            {"type": f"{PACKAGE}ExtractField$Value", "field": "`a", "field.syntax.version": "v2"},
+            "field: Incomplete backtick pair in the path",
+        ),
+        (
+            {"type": f"{PACKAGE}ExtractField$Value", "field": "", "field.syntax.version": "V2"},
+            "field: the path is empty",
+        ),
+        (
+            {"type": f"{PACKAGE}TimestampConverter$Value", "target.type": "string"},
+            "format: TimestampConverter requires format option to be specified when using string timestamps",
+        ),
+        (
+            {"type": f"{PACKAGE}TimestampConverter$Value", "target.type": "unix", "format": "YYYY"},
+            "format: its letter Y can't be used here. These can: yMdHhKkmsSaEZX",
+        ),
+        (
+            {"type": f"{PACKAGE}TimestampConverter$Value", "target.type": "unix", "format": "yyyy b"},
+            "format: Illegal pattern character 'b'",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(settings: dict[str, str], problem: str) -> None:
+    assert problems(chain(one=settings) | JSON) == [f"Invalid transforms.one.{problem}"]
+    with pytest.raises(ConfigError):
+        chain_of(chain(one=settings) | JSON)
+
+
+def test_a_format_of_a_provider_is_not_shown() -> None:
+    config = {**VALID, **JSON}
+    config |= chain(one={"type": f"{PACKAGE}TimestampConverter$Value", "target.type": "unix", "format": "s3cret"})
+    written = {**config, "transforms.one.format": "${file:/a:b}"}
+    assert SOURCE.validate(config, written)["transforms"].errors == [
+        "Invalid transforms.one.format: its value can not be used"
+    ]
+
+
+def test_only_what_a_transformation_reads_counts_as_json() -> None:
+    assert json_parts({**JSON, **chain(one=MASK)}) == {"value"}
+    assert json_parts({**JSON, **chain(one={"type": "Filter"})}) == set()
+    assert json_parts(chain(one=MASK)) == set()
 
 
 def test_one_that_needs_the_time_of_a_record_is_refused_with_its_reason() -> None:
@@ -199,9 +312,11 @@ def test_what_a_provider_gave_is_not_shown() -> None:
     written = {**config, "transforms.one.predicate": "${file:/a:b}"}
     (problem,) = SOURCE.validate(config, written)["transforms"].errors
     assert "s3cret" not in problem
-    config = {**VALID, **chain(one={"type": "ValueToKey"})}
-    (problem,) = SOURCE.validate(config, {**config, "transforms.one.type": "${file:/a:b}"})["transforms"].errors
-    assert "ValueToKey" not in problem
+    for kind in ("ValueToKey", f"{PACKAGE}SetSchemaMetadata$Key"):
+        config = {**VALID, **chain(one={"type": kind})}
+        found = SOURCE.validate(config, {**config, "transforms.one.type": "${file:/a:b}"})["transforms"].errors
+        assert found
+        assert not any(kind.removeprefix(PACKAGE) in problem for problem in found)
 
 
 def test_transformed_copies_are_not_sampled() -> None:
