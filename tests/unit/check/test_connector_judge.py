@@ -57,7 +57,7 @@ def test_refused_properties_are_all_told_although_the_worker_names_them_one_afte
         ("target.admin.metrics.num.samples", "3"),
         ("source.cluster.fetch.min.bytes", "1"),
         ("key.converter", "org.apache.kafka.connect.json.JsonConverter"),
-        ("errors.tolerance", "all"),
+        ("errors.retry.timeout", "5"),
         ("on.corrupt.batch", "skip"),
     ],
 )

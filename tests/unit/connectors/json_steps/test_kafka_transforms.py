@@ -168,11 +168,11 @@ def differences(asked: Sequence[Case], answers: Sequence[dict[str, Any]]) -> tup
 
 
 def test_thousands_of_records_become_what_kafka_makes_of_them(tmp_path: Path) -> None:
-    asked = cases(SEED, configs=20, records=20)
+    asked = cases(SEED, configs=16, records=16)
     compared, failed, found = differences(asked, by_kafka(asked, tmp_path))
     assert not found, f"{len(found)} differ:\n" + "\n".join(found[:20])
-    assert compared > 4000
-    assert failed > 500
+    assert compared > 2500
+    assert failed > 300
 
 
 @pytest.mark.long
