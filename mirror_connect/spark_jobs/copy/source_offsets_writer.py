@@ -110,12 +110,13 @@ class SourceOffsetsWriter:
 
     async def flush(self, seconds: float) -> bool:
         """Commits, and waits until the target has the offsets; False if that takes longer."""
-        deadline = time.monotonic() + seconds
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
         while True:
             committed = self.commit()
             if self._writing is None:
                 return True
-            await asyncio.wait({self._writing}, timeout=max(0.0, deadline - time.monotonic()))
+            await asyncio.wait({self._writing}, timeout=max(0.0, deadline - loop.time()))
             if not self._writing.done() or self.failure.done():
                 return False
             if committed:

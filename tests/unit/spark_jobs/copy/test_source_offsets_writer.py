@@ -11,6 +11,7 @@ from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from tests.fakes.producer_rig import Feed, until
+from tests.fakes.simulated_time import run_simulated
 from tests.fakes.target_cluster import FakeTarget
 
 
@@ -61,6 +62,29 @@ async def test_positions_that_are_withdrawn_do_not_arrive_and_are_committed_agai
     finally:
         await writer.close()
         await producer.close()
+
+
+class SlowWriter(SourceOffsetsWriter):
+    """Each commit takes 0.2 s."""
+
+    async def _write(self, _: object) -> None:
+        await asyncio.sleep(0.2)
+
+
+def test_a_flush_behind_a_commit_under_way_ends_in_its_time_by_the_clock_of_the_loop() -> None:
+    spec = SimpleNamespace(connector="c", source_alias="A", offsets_partitions=1, offsets_topic="connect-offsets")
+
+    async def flushed() -> tuple[bool, float]:
+        writer = SlowWriter(SimpleNamespace(expect=lambda _: None), spec)  # type: ignore[arg-type]
+        writer.note(TaskPartition("first", 0, "x"), LastOffset(5, None))
+        assert writer.commit()
+        writer.note(TaskPartition("second", 0, "x"), LastOffset(7, None))
+        whole = await writer.flush(0.3)
+        took = asyncio.get_running_loop().time()
+        await writer.close()
+        return whole, round(took, 3)
+
+    assert run_simulated(flushed()) == (False, 0.3)
 
 
 async def test_the_leaders_of_the_offsets_topic_are_looked_up_before_the_first_commit() -> None:
