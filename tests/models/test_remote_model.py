@@ -21,6 +21,7 @@ from mirror_connect.app.supervisor.process_ends import RemoteEnds
 from mirror_connect.app.supervisor.remote_watch import RemoteWatch
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_runs import TaskRuns
+from tests.models import worker_life
 from tests.models.landing_tasks import TASKS, simulated
 from tests.models.remote_cluster import RemoteWorker
 from tests.models.remote_life import live_there
@@ -89,6 +90,31 @@ def test_one_writer_at_a_time_and_copying_goes_on(life: Live) -> None:
 @pytest.mark.parametrize("life", [pytest.param(live_there, id="fenced"), pytest.param(without_rights, id="unfenced")])
 def test_the_same_at_length(life: Live, trouble: Incidents) -> None:
     explore(life, trouble.schedules(1), 2 * SCHEDULES)
+
+
+# A request of a process without a fence, which is lost with its host: whoever has the partition next waits for it.
+LATE_AND_LOST = Schedule(
+    (
+        *(Incident(0.0, "link", "worker", "behind epoch", 1.5, 2, 3), Incident(0.3, "spark", "task", "now", 1.5, 1, 8)),
+        *(
+            Incident(14.0, "jvm", "worker", "behind batch", 1.5, 0, 2),
+            Incident(0.0, "late", "task", "now", 120.0, 1, 0),
+        ),
+        Incident(2.5, "host", "worker", "behind report", 9.0, 1, 0),
+        Incident(14.0, "freeze", "task", "now", 9.0, 0, 4),
+    ),
+    (1.02,),
+    128,
+)
+
+
+def test_what_comes_as_late_as_a_request_can_is_waited_for() -> None:
+    without_rights(LATE_AND_LOST)
+
+
+def test_a_request_that_is_later_than_that_is_not_covered() -> None:
+    with mock.patch.object(worker_life, "LATEST_S", 120.0), pytest.raises(BrokenPromiseError, match="wrote behind"):
+        without_rights(LATE_AND_LOST)
 
 
 def patched(where: Any, name: str, value: Any) -> Callable[[], AbstractContextManager[Any]]:
