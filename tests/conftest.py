@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from deploy.local import LocalCluster
+from tests import draws
 from tests.brokers import UNHURRIED
 from tests.seeds import chance
 
@@ -20,9 +20,7 @@ from tests.seeds import chance
 REAL: Final = ("contract", "e2e", "integration", "spark")
 REAL_LIMIT_S: Final = 1200
 
-# How long a made-up example takes says how busy the machine is.
-settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any_machine")
+draws.settle()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

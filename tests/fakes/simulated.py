@@ -133,6 +133,11 @@ class Process(asyncio.BaseEventLoop):
         self.set_exception_handler(lambda _, context: self.errors.append(context))
         world.processes.append(self)
 
+    @property
+    def now(self) -> float:
+        """The world's time: what patched clocks say in this process (simulated_time.simulated_clock)."""
+        return self.world.now
+
     # --- what asyncio asks of a loop --------------------------------------------------------------------------------
 
     def time(self) -> float:

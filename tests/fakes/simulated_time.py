@@ -51,13 +51,14 @@ def run_simulated(work: Coroutine[Any, Any, T]) -> T:
 
 
 def simulated_clock(clock: Callable[[], float], begin: float) -> Callable[[], float]:
-    """In such a loop its time since `begin`; everywhere else what `clock` says, also in another thread's event loop.
+    """In a loop that has a time of its own (`now`) that, since `begin`; everywhere else what `clock` says, also in another
+    thread's event loop.
 
     That loop reads this clock, as it takes the place of time.monotonic: asking the loop for its time would never end.
     """
 
     def now() -> float:
-        loop = asyncio.events._get_running_loop()
-        return begin + loop.now if isinstance(loop, SimulatedLoop) else clock()
+        own: float | None = getattr(asyncio.events._get_running_loop(), "now", None)
+        return clock() if own is None else begin + own
 
     return now

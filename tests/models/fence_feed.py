@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
@@ -10,7 +9,8 @@ from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatc
 from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.fakes.simulated import World
 
-NOW_MS: Final = int(time.time() * 1000)
+# When the world begins.
+NOW_MS: Final = 1_795_000_000_000
 
 
 class Feed:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Life, Schedule, live
+from tests.models.search import SEED, search
 
 KINDS = (
     "lose",
@@ -36,7 +36,6 @@ KINDS = (
 SHAPES = ("plain", "plain", "plain", "lz4", "gaps", "control", "append_time")
 # `make soak` has more of them, and other ones each time.
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "100"))
-SEED = int(os.environ.get("MODEL_SEED", "20261122"))
 
 # Of batches: how many records, and how many bytes a value has.
 Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -79,24 +78,14 @@ def lives(
     *,
     kind: Callable[[Schedule], Life] = Life,
     number: int = SEED,
-    **other: Any,
-) -> Callable[[], None]:
-    """A function that goes through so many lives, and raises what the first broken one raises, made smaller.
+    smaller: bool = True,
+) -> None:
+    """Goes through so many lives of the seed `number`, and raises what the first broken one raises.
 
-    `number`: the seed of the lives.
+    `smaller`: see `search`.
     """
 
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-        **other,
-    )
-    @given(schedules(kinds, most, sizes, links))
     def run(schedule: Schedule) -> None:
         run_simulated(live(schedule, kind))
 
-    return run
+    search(run, schedules(kinds, most, sizes, links), examples, number, smaller=smaller)

@@ -43,7 +43,7 @@ KINDS += (
 
 
 def test_whatever_happens_each_record_is_committed_once_with_its_position() -> None:
-    lives(KINDS, examples=EXAMPLES // 4, links=(None,) * 9 + (THIN,), kind=ExactlyOnceLife)()
+    lives(KINDS, examples=EXAMPLES // 4, links=(None,) * 9 + (THIN,), kind=ExactlyOnceLife)
 
 
 def a_life(*incidents: Incident, seed: int = 1) -> ExactlyOnceLife:

@@ -11,7 +11,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import Phase
 
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH, source_offset_headers
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
@@ -28,7 +27,8 @@ from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.source_offsets_writer import SourceOffsetsWriter
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Schedule, live
-from tests.models.schedules import ALL_SIZES, LARGE, SEED, SINGLE, THIN, Sizes, lives
+from tests.models.schedules import ALL_SIZES, LARGE, SINGLE, THIN, Sizes, lives
+from tests.models.search import SEED
 from tests.models.watch import BrokenPromiseError
 
 
@@ -338,19 +338,10 @@ def test_a_fault_that_is_put_back_is_found(fault: Fault) -> None:
     # What is found where the product has a group of tasks comes as a group of errors.
     kinds = pytest.RaisesExc((BrokenPromiseError, NotInFlightError))
     found = pytest.RaisesGroup(kinds, allow_unwrapped=True, flatten_subgroups=True)
-    how: dict[str, Any] = {
-        "examples": 6_000,
-        "most": 30,
-        "sizes": fault.sizes,
-        "links": fault.links,
-        "number": fault.seed,
-        "phases": (Phase.generate,),
-        "report_multiple_bugs": False,
-    }
     if fault.known is not None:
         run_simulated(live(fault.known))
     with fault.put_back(), found:
         if fault.known is not None:
             run_simulated(live(fault.known))
         # It ends with the first schedule that finds it: some tens, as a rule.
-        lives(fault.kinds, **how)()
+        lives(fault.kinds, 6_000, fault.sizes, 30, fault.links, number=fault.seed, smaller=False)

@@ -41,7 +41,7 @@ from tests.models.worker_schedules import (
     Incidents,
     Live,
     explore,
-    few_looks_and_no_log,
+    in_simulated_time,
     look_for_a_fault,
 )
 
@@ -80,8 +80,8 @@ def under(setting: Setting) -> Live:
 
 
 @pytest.fixture(autouse=True)
-def _few_looks_and_no_log() -> Iterator[None]:
-    with few_looks_and_no_log():
+def _in_simulated_time() -> Iterator[None]:
+    with in_simulated_time():
         yield
 
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from mirror_connect.app.group import assignor, own_claims
 from mirror_connect.app.group.assignor import NOTHING
 from mirror_connect.app.supervisor.readiness import Readiness
 from tests.models.group_life import IN_TIME_S, SESSION_S, GroupLife, Member, outside
+from tests.models.search import SEED, search
 from tests.models.watch import BrokenPromiseError
-from tests.models.worker_schedules import FAULTS_SEED, SCHEDULES, SEED, few_looks_and_no_log
+from tests.models.worker_schedules import FAULTS_SEED, SCHEDULES, in_simulated_time
 
 KINDS = (
     "start",
@@ -122,44 +122,26 @@ def happen(life: GroupLife, each: Incident) -> None:
             member.process.call_soon(member.spark, tuple(Readiness)[each.number % len(Readiness)])
 
 
-def explore(
-    most: int, number: int = SEED, *, fault: Callable[[], AbstractContextManager[object]] | None = None
-) -> None:
-    print(f"MODEL_SEED={number}")
-    phases = tuple(Phase) if fault is None else (Phase.generate,)
+SCHEDULES_OF_MEMBERS = st.tuples(
+    INCIDENTS, RATES, st.integers(0, 1000), st.sampled_from((0.0, 0.0, 5.0, 30.0)), st.sampled_from((60.0, 20.0))
+)
 
-    @seed(number)
-    @settings(
-        max_examples=most,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        report_multiple_bugs=False,
-        phases=phases,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(
-        INCIDENTS, RATES, st.integers(0, 1000), st.sampled_from((0.0, 0.0, 5.0, 30.0)), st.sampled_from((60.0, 20.0))
-    )
-    def run(incidents: list[Incident], rates: tuple[float, ...], net: int, delay_s: float, rebalance_s: float) -> None:
-        live(incidents, rates, net, delay_s=delay_s, rebalance_s=rebalance_s)
 
-    if fault is None:
-        run()
-    else:
-        with fault():
-            run()
+def go_through(schedule: tuple[list[Incident], tuple[float, ...], int, float, float]) -> None:
+    """`schedule`: incidents, rates of clocks, the seed of delays, the delay of a rebalance, and its time-out."""
+    incidents, rates, net, delay_s, rebalance_s = schedule
+    live(incidents, rates, net, delay_s=delay_s, rebalance_s=rebalance_s)
 
 
 @pytest.fixture(autouse=True)
 def _quietly() -> Iterator[None]:
-    with few_looks_and_no_log():
+    with in_simulated_time():
         yield
 
 
 @pytest.mark.timeout(1800)
 def test_nothing_is_written_by_a_former_owner_and_everything_runs_once_in_the_end() -> None:
-    explore(SCHEDULES // 3)
+    search(go_through, SCHEDULES_OF_MEMBERS, SCHEDULES // 3, SEED, smaller=True)
 
 
 # --- faults put back: the model must find them ----------------------------------------------------------------------------
@@ -191,8 +173,8 @@ def only_what_runs_is_claimed() -> AbstractContextManager[object]:
     [claims_are_not_respected, pytest.param(only_what_runs_is_claimed, marks=pytest.mark.long)],
 )
 def test_the_model_finds(fault: Callable[[], AbstractContextManager[object]]) -> None:
-    with pytest.raises(BrokenPromiseError):
-        explore(600, FAULTS_SEED, fault=fault)
+    with fault(), pytest.raises(BrokenPromiseError):
+        search(go_through, SCHEDULES_OF_MEMBERS, 600, FAULTS_SEED, smaller=False)
 
 
 # --- one story each -------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from tests.models.worker_schedules import (
     Incidents,
     Live,
     explore,
-    few_looks_and_no_log,
+    in_simulated_time,
     look_for_a_fault,
 )
 
@@ -77,8 +77,8 @@ class Trouble(Incidents):
 
 
 @pytest.fixture(autouse=True)
-def _few_looks_and_no_log() -> Iterator[None]:
-    with few_looks_and_no_log(), simulated():
+def _in_simulated_time() -> Iterator[None]:
+    with in_simulated_time(), simulated():
         yield
 
 

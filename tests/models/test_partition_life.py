@@ -22,25 +22,25 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 
 def test_whatever_happens_no_record_is_lost_and_no_position_is_ahead() -> None:
-    lives()()
+    lives()
 
 
 def test_batches_larger_than_the_target_takes_keep_their_order_through_kills() -> None:
-    lives(("limit", "kill", "lose", "refuse", "slow", "epoch"))()
+    lives(("limit", "kill", "lose", "refuse", "slow", "epoch"))
 
 
 def test_a_truncated_source_is_told_and_copied_from_where_it_diverges_through_kills_and_splits() -> None:
-    lives(("truncate", "truncate", "kill", "limit", "slow", "lose", "hand_over", "make_again", "leader"), most=20)()
+    lives(("truncate", "truncate", "kill", "limit", "slow", "lose", "hand_over", "make_again", "leader"), most=20)
 
 
 def test_what_was_fetched_and_given_back_is_copied_in_order_through_kills_and_truncations() -> None:
-    lives(("deny", "deny", "slow", "lose", "kill", "limit", "truncate", "make_again", "hand_over", "epoch"))()
+    lives(("deny", "deny", "slow", "lose", "kill", "limit", "truncate", "make_again", "hand_over", "epoch"))
 
 
 def test_a_target_that_sets_the_times_now_and_then_loses_nothing_and_keeps_the_order() -> None:
     # A broker forgets a producer by the times that records have there.
     kinds = ("append_time",) * 3 + ("lose", "kill", "slow", "epoch", "refuse", "forget", "one_passes", "late_and_lost")
-    lives((*kinds, "written_and_refused", "refused_for_good", "limit", "hand_over"), examples=EXAMPLES // 4)()
+    lives((*kinds, "written_and_refused", "refused_for_good", "limit", "hand_over"), examples=EXAMPLES // 4)
 
 
 def repeats_at_the_end_of_an_epoch() -> int:

@@ -27,7 +27,7 @@ from tests.models.remote_cluster import RemoteWorker
 from tests.models.remote_life import live_there
 from tests.models.watch import BrokenPromiseError
 from tests.models.worker_life import Incident, Schedule
-from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, few_looks_and_no_log, look_for_a_fault
+from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, in_simulated_time, look_for_a_fault
 
 FAULTS_SCHEDULES = 300
 TROUBLE = Incidents(
@@ -58,8 +58,8 @@ ENDS = Incidents(
 
 
 @pytest.fixture(autouse=True)
-def _few_looks_and_no_log() -> Iterator[None]:
-    with few_looks_and_no_log(), simulated():
+def _in_simulated_time() -> Iterator[None]:
+    with in_simulated_time(), simulated():
         yield
 
 

@@ -28,7 +28,7 @@ from tests.fakes.transactional_target import NumberFeed
 from tests.models.transaction_life import Incident, Schedule, live
 from tests.models.transaction_task import OFFSETS, TOPIC
 from tests.models.watch import BrokenPromiseError
-from tests.models.worker_schedules import FAULTS_SEED, SCHEDULES, explore, few_looks_and_no_log, look_for_a_fault
+from tests.models.worker_schedules import FAULTS_SEED, SCHEDULES, explore, in_simulated_time, look_for_a_fault
 
 KINDS = ("pause", "cut", "cut", "late", "late", "kill", "usurp", "forget", "move", "refuse", "hide", "slow")
 WAITS = (0.0, 0.02, 0.1, 0.3, 0.7, 2.0, 5.0)
@@ -51,8 +51,8 @@ def schedules(
 
 
 @pytest.fixture(autouse=True)
-def _few_looks_and_no_log() -> Iterator[None]:
-    with few_looks_and_no_log():
+def _in_simulated_time() -> Iterator[None]:
+    with in_simulated_time():
         yield
 
 

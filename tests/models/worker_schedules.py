@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from unittest import mock
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from mirror_connect.app.supervisor import task_watch
+from tests.fakes.simulated_time import simulated_clock
+from tests.models.fence_feed import NOW_MS
+from tests.models.search import SEED, search
 from tests.models.worker_life import Incident, Schedule
 
-SEED: Final = int(os.environ.get("MODEL_SEED", random.SystemRandom().randrange(1 << 32)))
 SCHEDULES: Final = int(os.environ.get("MODEL_SCHEDULES", "150"))
 # The same schedules each time: whether a fault is found must not depend on chance.
 FAULTS_SEED: Final = 20261122
@@ -52,39 +53,30 @@ class Incidents:
 Live = Callable[[Schedule], None]
 
 
-def explore(live: Live, schedules: st.SearchStrategy[Schedule], most: int, number: int = SEED, **more: Any) -> None:
+def explore(live: Live, schedules: st.SearchStrategy[Schedule], most: int, number: int = SEED) -> None:
     """Goes through so many schedules of the seed `number`; raises what the first failing one raises, made smaller."""
-    print(f"MODEL_SEED={number}")
-
-    @seed(number)
-    @settings(
-        max_examples=most,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        **more,
-    )
-    @given(schedules)
-    def run(schedule: Schedule) -> None:
-        live(schedule)
-
-    run()
+    search(live, schedules, most, number, smaller=True)
 
 
 def look_for_a_fault(live: Live, schedules: st.SearchStrategy[Schedule], most: int, number: int = FAULTS_SEED) -> None:
     """Ends with the first schedule that finds one. `number`: a seed of which that is among the first ten."""
-    explore(live, schedules, most, number, phases=(Phase.generate,))
+    search(live, schedules, most, number, smaller=False)
 
 
 @contextmanager
-def few_looks_and_no_log() -> Iterator[None]:
-    """Nothing in these lives rests on how often a supervisor looks around. And no loop of theirs is left behind."""
+def in_simulated_time() -> Iterator[None]:
+    """Lives of processes in simulated time: no clock says anything else, and nothing is logged.
+
+    Nothing in these lives rests on how often a supervisor looks around. And no loop of theirs is left behind.
+    """
     logger = logging.getLogger("mirror_connect")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
-    with mock.patch.object(task_watch, "TICK_S", 0.5):
+    with (
+        mock.patch.object(task_watch, "TICK_S", 0.5),
+        mock.patch("time.time", simulated_clock(time.time, NOW_MS / 1000)),
+        mock.patch("time.monotonic", simulated_clock(time.monotonic, 0.0)),
+    ):
         yield
     logger.setLevel(level)
     assert asyncio.events._get_running_loop() is None
