@@ -13,6 +13,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -95,8 +96,13 @@ def test_the_worker_refuses_what_check_calls_refused_and_takes_the_rest(
         assert _refused_by(product, name, config) == refused
         if refused != {"connector.class"}:
             unread = {each for each, judged in told.items() if judged.unread}
+            wait_for_state(partial(_names_as_unread, product, name, unread), f"the log names {unread} as unread")
             assert _unread_by(product, name) == unread
             product.delete(name)
+
+
+def _names_as_unread(worker: Product, name: str, unread: set[str]) -> bool:
+    return unread <= _unread_by(worker, name)
 
 
 def _unread_by(worker: Product, name: str) -> set[str]:

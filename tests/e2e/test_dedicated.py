@@ -6,7 +6,6 @@ A and B copy each other's topics. A also copies to C, which starts last.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,7 +21,7 @@ from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import DRIVER
 from tests.e2e.reading import values
-from tests.waiting import wait_for
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -57,7 +56,6 @@ class Links:
     leading_line: str = ""
     workers: set[str] = field(default_factory=set)
     exit_code: int = -1
-    end_s: float = 0.0
     statuses: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def produce(self) -> None:
@@ -117,19 +115,22 @@ def _see_the_first_node(made: Links, node: Dedicated) -> None:
     made.drivers = len(node.parts()[DRIVER])
     for name in (SOURCE, CHECKPOINT, HEARTBEAT):
         node.wait_running(f"A/B/{name}")
-    node.wait_running(f"C/A/{HEARTBEAT}")
+        node.wait_running(f"C/A/{name}", tasks=1 if name == HEARTBEAT else 0)
+        wait_for_state(lambda name=name: node.states(f"B/A/{name}")[:1] == ["RUNNING"], f"B/A/{name} is RUNNING")
     for flow in ("A/B", "B/A", "C/A"):
         for name in (SOURCE, CHECKPOINT, HEARTBEAT):
             made.while_c_was_away[f"{flow}/{name}"] = node.states(f"{flow}/{name}")
             made.workers.add(node.status(f"{flow}/{name}")["connector"]["worker_id"])
     made.away_line = node.wait_logged("[A->C] ")
     at_rest = {"records": 0, "seconds": 0.0, "partitions_behind": 0, "partitions_unknown": 0}
-    wait_for(
-        lambda: [_shown(node)[flow]["lag"] for flow in ("A->B", "B->A")] == [at_rest] * 2,
-        "both flows are shown at rest",
-        PATIENCE_S,
-    )
-    made.leading = _shown(node)
+
+    def shown_at_rest() -> dict[str, dict[str, Any]] | None:
+        shown = _shown(node)
+        flows = [shown[flow] for flow in ("A->B", "B->A")]
+        rest = all((each["lag"], each["partitions"]) == (at_rest, PARTITIONS + 1) for each in flows)
+        return shown if rest and shown["C->A"]["state"] == "RUNNING" else None
+
+    made.leading = wait_for_state(shown_at_rest, "both flows are shown at rest, with the heartbeats of the third")
     wait_for(lambda: len(_checkpoints(made)) == PARTITIONS, "the group is translated", PATIENCE_S, 0.3)
     wait_ends(made.clusters["B"], "A.heartbeats", {0: 1}, PATIENCE_S)
 
@@ -137,24 +138,28 @@ def _see_the_first_node(made: Links, node: Dedicated) -> None:
 def _see_it_replaced(made: Links, first: Dedicated, second: Dedicated) -> None:
     second.start()
     made.standby_line = second.wait_logged("The config of the leader")
-    wait_for(lambda: _shares(second), "both nodes run a part of A->B", PATIENCE_S)
-    made.nodes = second.call("GET", "/A/B/admin/workers")["workers"]
-    wait_for(lambda: _knows_all(_shown(second)["A->B"]), "the second node knows all of A->B", PATIENCE_S)
-    made.sharing = _shown(second)
+    made.nodes = wait_for_state(lambda: _shares(second), "both nodes run a part of A->B, and all of it")
+    made.sharing = wait_for_state(lambda: _knows_all(_shown(second)), "the second node knows all of A->B")
     first.kill()
     made.produce()
     made.leading_line = second.wait_logged("is in force now")
     made.wait_copied(("A", "B"), ("B", "A"))
 
 
-def _shares(node: Dedicated) -> bool:
-    workers = node.call("GET", "/A/B/admin/workers")["workers"]
-    return len(workers) == 2 and all(each["connectors"] or each["tasks"] for each in workers)
+def _shares(node: Dedicated) -> list[dict[str, Any]] | None:
+    """The workers of A->B, once both have a part of it and nothing is on its way between them."""
+    workers: list[dict[str, Any]] = node.call("GET", "/A/B/admin/workers")["workers"]
+    work = sum(len(each["connectors"]) + len(each["tasks"]) for each in workers)
+    shared = len(workers) == 2 and all(each["connectors"] or each["tasks"] for each in workers)
+    return workers if shared and work >= 6 else None
 
 
-def _knows_all(link: dict[str, Any]) -> bool:
-    known = link["unknown_workers"] == [] and link["lag"]["partitions_unknown"] == 0
-    return known and link["state"] == "RUNNING" and link["lag"]["records"] == 0
+def _knows_all(shown: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]] | None:
+    """All links, once the node knows all of A->B, which is at rest."""
+    link = shown["A->B"]
+    known = link["unknown_workers"] == [] and link["lag"]["partitions_unknown"] == 0 and link["problems"] == []
+    rest = link["state"] == "RUNNING" and link["lag"]["records"] == 0 and link["partitions"] == PARTITIONS + 1
+    return shown if known and rest else None
 
 
 def _shown(node: Dedicated) -> dict[str, dict[str, Any]]:
@@ -162,9 +167,7 @@ def _shown(node: Dedicated) -> dict[str, dict[str, Any]]:
 
 
 def _see_the_end(made: Links, node: Dedicated) -> None:
-    began = time.monotonic()
     made.exit_code = node.stop()
-    made.end_s = time.monotonic() - began
     for flow, alias in (("A", "B"), ("B", "A"), ("A", "C")):
         stored = made.newest(alias, f"mm2-status.{flow}.internal")
         made.statuses[f"{flow}->{alias}"] = {
@@ -303,6 +306,7 @@ def test_a_node_that_takes_over_says_that_its_file_is_in_force(links: Links) -> 
 
 
 def test_sigterm_ends_it_in_time_and_leaves_everything_unassigned(links: Links) -> None:
-    assert (links.exit_code, links.end_s < 10) == (0, True)
+    # A node that takes longer than nine seconds ends with another code.
+    assert links.exit_code == 0
     for flow, states in links.statuses.items():
         assert set(states.values()) == {"UNASSIGNED"}, flow

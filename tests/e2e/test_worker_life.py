@@ -17,7 +17,7 @@ from tests.brokers import messages, started
 from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.numbered import Writer
 from tests.e2e.product import DRIVER, JVM, WORKER, Product, mirror_config
-from tests.waiting import wait_for_state
+from tests.waiting import PATIENCE_S, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -95,7 +95,7 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
     stop = threading.Event()
 
     def ask() -> None:
-        with httpx.Client(base_url=running.rest.base_url, timeout=10) as rest:
+        with httpx.Client(base_url=running.rest.base_url, timeout=PATIENCE_S) as rest:
             while not stop.wait(0.02):
                 asked = time.monotonic()
                 assert rest.get("/connectors/copier/status").status_code == httpx.codes.OK
@@ -105,15 +105,19 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
     asking.start()
     try:
         before, written = running.pids(part), len(traces_written(running, "copier"))
+        killed = time.monotonic()
         running.kill(part)
         if part == JVM:
             # Each is there for a moment, until the next application is started: what is asked for may be the next one.
             told = partial(first_trace, running, "copier", written)
             trace = wait_for_state(told, "the task says why it is unassigned")
             assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
-        wait_for_state(partial(appears, running, part, before), f"a new {part}", 120)
+        wait_for_state(partial(appears, running, part, before), f"a new {part}")
         running.wait_running("copier")
-        assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
+        away_s = time.monotonic() - killed
+        wait_for_state(
+            lambda: [task.get("trace") for task in running.status("copier")["tasks"]] == [None], "its trace is gone"
+        )
     finally:
         stop.set()
         asking.join()
@@ -121,8 +125,8 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
         print(f" [slowest of {len(slowest)} answers: {max(slowest):.3f} s]", end="")
     # A worker that waits for Spark is silent for as long as Spark takes: ten seconds, or many more where a machine is slow.
     slowest.sort()
-    assert slowest[len(slowest) * 99 // 100 - 1] < 3.0
-    assert slowest[-1] < 10.0
+    assert slowest[len(slowest) * 99 // 100 - 1] < max(3.0, away_s / 4)
+    assert slowest[-1] < max(10.0, away_s)
 
 
 # test_hostile_requests.py starts a worker again with two hundred connectors.
@@ -149,9 +153,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product)
     running.start()
     # Spark takes seconds longer than REST; the task is seen meanwhile, with the reason.
     line = "Waiting for Spark, which was started at "
-    wait_for_state(
-        lambda: (unassigned(running, "copier") or "").startswith(line), "the task says why it is unassigned", 60
-    )
+    wait_for_state(lambda: (unassigned(running, "copier") or "").startswith(line), "the task says why it is unassigned")
     running.wait_running("copier")
     running.stop()
     lines = running.log_text()[said:].splitlines()
@@ -234,5 +236,5 @@ def test_it_ends_while_it_starts(clusters: SourceAndTarget, worker: Product) -> 
     if worker.process.poll() is None:
         worker.stop()
     worker.launch()
-    wait_for_state(lambda: worker.pids(WORKER) and worker.pids(DRIVER), "Spark is being started", 60, 0.01)
+    wait_for_state(lambda: worker.pids(WORKER) and worker.pids(DRIVER), "Spark is being started", pause=0.01)
     assert worker.stop() == 0
