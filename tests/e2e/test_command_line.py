@@ -36,7 +36,7 @@ class Commands:
             [sys.executable, "-m", "mirror_connect.cli", *arguments, "--worker", self._url],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=180,
             check=False,
             env={**os.environ, "HOME": str(self._home)},
         )
@@ -46,6 +46,14 @@ class Commands:
             return done.stderr
         assert done.stderr == ""
         return done.stdout
+
+    def code(self, *arguments: str) -> int:
+        """The exit code, 0 or 1."""
+        command = [sys.executable, "-m", "mirror_connect.cli", *arguments, "--worker", self._url]
+        environment = {**os.environ, "HOME": str(self._home)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=environment)
+        assert done.returncode in (0, 1), (arguments, done.stdout, done.stderr)
+        return done.returncode
 
     def json(self, *arguments: str, code: int | None = 0) -> Any:
         return json.loads(self(*arguments, "-o", "json", code=code))
@@ -113,16 +121,21 @@ def test_a_link_from_its_file_to_its_end(
         return lag["records"] == 0 and lag["seconds"] == 0 and lag["partitions_unknown"] == 0
 
     wait_for_state(at_rest, f"{link} has no lag", pause=2)
-    run("lag", link, "--max-lag", "5s")
+    # Where a machine is busy, a report may be late: then the lag is unknown for a moment.
+    wait_for_state(lambda: run.code("lag", link, "--max-lag", "5s") == 0, f"{link} has a small lag", pause=2)
     topics = run.json("topics", link)["topics"]
     assert [(each["topic"], each["remote_topic"], each["partitions"]) for each in topics] == [
         (name, f"commanded.{name}", 2)
     ]
-    partitions = run.json("lag", link, "--by", "partition")["partitions"]
-    assert {each["partition"]: each["lag_records"] for each in partitions} == {0: 0, 1: 0}
+
+    def lags() -> dict[int, int | None]:
+        partitions = run.json("lag", link, "--by", "partition")["partitions"]
+        return {each["partition"]: each["lag_records"] for each in partitions}
+
+    wait_for_state(lambda: lags() == {0: 0, 1: 0}, "both partitions are at rest", pause=2)
     assert run("groups", link) == "No group is known yet.\n"
     assert "quote it" in run("lag", "commanded-", code=2)
-    assert run("problems", link) == "No problems.\n"
+    wait_for_state(lambda: run("problems", link, code=None) == "No problems.\n", "there are no problems", pause=2)
 
     assert run("pause", name) == f"{name}: is to pause\n"
     run.wait(name, "PAUSED", "PAUSED")
@@ -247,9 +260,9 @@ def test_kafkas_own_worker(
         broken = tmp_path / "broken.json"
         broken.write_text(json.dumps({**config, "source.cluster.bootstrap.servers": "no.such.host.invalid:9092"}))
         run("apply", str(broken))
-        wait_for_state(lambda: "FAILED" in run.states("broken"), "it failed", 90, 1)
+        wait_for_state(lambda: "FAILED" in run.states("broken"), "it failed", pause=1)
         assert "FAILED: " in run("problems", code=1)
         assert "broken" in run("status", code=1)
         run("delete", "mirror", "broken", "--yes")
         time.sleep(0.1)
-        wait_for_state(lambda: run.json("status") == {}, "all are gone", 60, 0.5)
+        wait_for_state(lambda: run.json("status") == {}, "all are gone", pause=0.5)

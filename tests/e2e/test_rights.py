@@ -26,11 +26,11 @@ from confluent_kafka.admin import (
 )
 
 from deploy.local import Listener, LocalCluster
-from tests.brokers import commit, committed, started
+from tests.brokers import commit, committed, flushed, started
 from tests.e2e import guide_acls
 from tests.e2e.product import ROOT, Product, mirror_config
 from tests.e2e.rights_table import Row, grant, revoke, rows
-from tests.waiting import wait_for, wait_for_state
+from tests.waiting import WaitTimedOut, wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -67,7 +67,7 @@ class World:
         producer = Producer(self.source.internal_librdkafka())
         for number in range(10):
             producer.produce(topic, b"%d" % number, partition=partition)
-        assert producer.flush(30) == 0
+        flushed(producer)
 
     def restart(self, name: str) -> None:
         self.product.call("POST", f"/connectors/{name}/restart?includeTasks=true")
@@ -184,7 +184,8 @@ def test_with_these_rights_everything_is_done_and_nothing_is_missed(world: World
     world.grow(TOPIC)
     wait_for_state(lambda: "grew remote topic" in world.product.log_text(), "the topic grows", PATIENCE_S)
     wait_for_state(lambda: "retention.ms" in world.product.log_text(), "its config follows", PATIENCE_S)
-    assert world.traces() == []
+    # A broker that is slow to answer may have a line for a moment. What is not authorized stays in the log.
+    wait_for_state(lambda: world.traces() == [], "no trace is left", PATIENCE_S)
     words = ("authoriz", "denied", "grant ")
     assert [line for line in world.product.log_text().splitlines() if any(each in line.lower() for each in words)] == []
 
@@ -199,7 +200,7 @@ def test_with_these_rights_verify_compares_the_copy(world: World) -> None:
         "--worker",
         str(world.product.rest.base_url),
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
@@ -323,9 +324,9 @@ def lines(traces: list[str]) -> list[str]:
 
 def wait_told(world: World, told: Callable[[], bool], wanted: str) -> None:
     try:
-        wait_for_state(told, f"the status names {wanted}", 60)
-    except AssertionError as error:
-        raise AssertionError(f"{error}; it has {world.traces()}\n{world.product.log_tail(15)}") from None
+        wait_for_state(told, f"the status names {wanted}", PATIENCE_S)
+    except WaitTimedOut as error:
+        raise WaitTimedOut(f"{error}; it has {world.traces()}\n{world.product.log_tail(15)}") from None
 
 
 # --- the worker's own ------------------------------------------------------------------------------------------------------
@@ -365,7 +366,7 @@ def test_a_worker_says_which_right_it_lacks(ended: World, missing: Missing) -> N
         wait_for_state(
             lambda: f"grant {wanted} to {row.user}" in ended.product.log_text()[before:],
             f"{wanted} is named in {ended.product.log_tail(5)}",
-            60,
+            PATIENCE_S,
         )
     finally:
         ended.product.process.terminate()
