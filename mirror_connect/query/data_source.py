@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from mirror_connect.query import bounds
 from mirror_connect.query.bounds import Comparison, bounds_of
 from mirror_connect.query.errors import QueryError
-from mirror_connect.query.link import ISOLATION, QueryLink
+from mirror_connect.query.link import ISOLATION, ROLES, QueryLink
 from mirror_connect.query.record_scan import Scan, Witness, observed, planned, read_slice
 from mirror_connect.query.slices import MOST_OFFSETS, Slice
 from mirror_connect.query.tables import RECORDS, SCHEMAS
@@ -40,7 +40,6 @@ SLICE: Final = "slice.offsets"
 SLACK: Final = "out.of.order"
 # Spark asks a source for filters only with this setting, and refuses one that could use them without it.
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
-_ROLES: Final = ("source", "target")
 LINK_OPTIONS: Final = (
     *("worker", "user", "connector", "source.properties", "target.properties", "source.cluster.alias"),
     ISOLATION,
@@ -163,7 +162,7 @@ class LinkReader(MirrorReader):
         """All rows. QueryError."""
         from mirror_connect.query.link_rows import rows_of  # noqa: PLC0415 — records need none of it
 
-        return observed(lambda: rows_of(self._link, self._what), self._witness)
+        return observed(lambda: rows_of(self._link, self._what, self._witness), self._witness)
 
 
 def what_of(options: Mapping[str, str]) -> str:
@@ -180,7 +179,7 @@ def what_of(options: Mapping[str, str]) -> str:
 def scan_of(options: Mapping[str, str]) -> Scan:
     """Which records options name. QueryError."""
     role = options.get(CLUSTER) or "source"
-    if role not in _ROLES:
+    if role not in ROLES:
         raise QueryError(f"{CLUSTER} {role}: give source or target")
     named = options.get(TOPIC) or options.get(PATH) or ""
     topics = tuple(filter(None, (each.strip() for each in named.split(","))))

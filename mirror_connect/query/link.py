@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from mirror_connect.query.errors import QueryError
 
+ROLES: Final = ("source", "target")
 ISOLATION: Final = "isolation.level"
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"

@@ -15,11 +15,10 @@ from mirror_connect.connectors.mirror.mirror_source import MirrorSource
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.translation.offset_ranges import offset_ranges_topic
 from mirror_connect.query.errors import QueryError
-from mirror_connect.query.link import ISOLATION, READ_COMMITTED, READ_UNCOMMITTED, STATUSES, QueryLink, Rest
+from mirror_connect.query.link import ISOLATION, READ_COMMITTED, READ_UNCOMMITTED, ROLES, STATUSES, QueryLink, Rest
 from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.link import WorkerRest, client_of
 
-ROLES: Final = ("source", "target")
 ALIAS: Final = "source.cluster.alias"
 WORKER: Final = "worker"
 USER: Final = "user"

@@ -19,16 +19,18 @@ from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.query.cluster_log import ClusterLog
 from mirror_connect.query.errors import QueryError
 from mirror_connect.query.link import STATUSES, QueryLink
-from mirror_connect.query.record_scan import fetches
+from mirror_connect.query.record_scan import Witness, fetches
 from mirror_connect.query.slices import Slice
 from mirror_connect.query.tables import CHECKPOINTS, POSITIONS, RANGES, STATUS
 
 Row = tuple[Any, ...]
 
 
-def rows_of(link: QueryLink, table: str) -> Iterator[Row]:
+def rows_of(link: QueryLink, table: str, witness: Witness | None) -> Iterator[Row]:
     """The rows of a table, in the order of its columns. QueryError."""
-    return _TABLES[table](link)
+    if table in _STORED:
+        return _STORED[table](link, witness)
+    return _TOLD[table](link)
 
 
 def offsets_path(connector: str) -> str:
@@ -36,9 +38,9 @@ def offsets_path(connector: str) -> str:
     return f"/connectors/{quote(connector, safe='')}/offsets"
 
 
-def _ranges(link: QueryLink) -> Iterator[Row]:
+def _ranges(link: QueryLink, witness: Witness | None) -> Iterator[Row]:
     segments: dict[bytes | None, Segment] = {}
-    for record in _records(link, link.ranges_topic, RANGES):
+    for record in _records(link, link.ranges_topic, RANGES, witness):
         # A newer record of the key stands for another segment of the ring.
         segments.pop(record.key, None)
         try:
@@ -51,9 +53,9 @@ def _ranges(link: QueryLink) -> Iterator[Row]:
             yield (each.topic, each.partition, *one[:3], *one[3:], each.number, *ids)
 
 
-def _checkpoints(link: QueryLink) -> Iterator[Row]:
+def _checkpoints(link: QueryLink, witness: Witness | None) -> Iterator[Row]:
     newest: dict[CheckpointKey, tuple[Checkpoint, int]] = {}
-    for record in _records(link, link.checkpoints_topic, CHECKPOINTS):
+    for record in _records(link, link.checkpoints_topic, CHECKPOINTS, witness):
         try:
             checkpoint = Checkpoint.decode(record.key, record.value)
         except UnreadableRecord:
@@ -64,7 +66,7 @@ def _checkpoints(link: QueryLink) -> Iterator[Row]:
         yield (*key, each.upstream, each.downstream, each.metadata, datetime.fromtimestamp(ms / 1000, UTC))
 
 
-def _records(link: QueryLink, topic: str | None, table: str) -> Iterator[ReadRecord]:
+def _records(link: QueryLink, topic: str | None, table: str, witness: Witness | None) -> Iterator[ReadRecord]:
     """All records of a topic of MirrorMaker's, which has one partition. It need not be there."""
     if topic is None:
         raise QueryError(
@@ -82,7 +84,7 @@ def _records(link: QueryLink, topic: str | None, table: str) -> Iterator[ReadRec
     if found is None or found[0] >= found[1]:
         return
     part = Slice(topic, 0, *found)
-    for fetched in fetches(link, "target", part):
+    for fetched in fetches(link, "target", part, witness):
         try:
             yield from (each for each in read_records(fetched) if each.offset < part.end)
         except CorruptBatchError as error:
@@ -141,4 +143,6 @@ def _state(found: Mapping[str, Any]) -> Row:
     return found.get("state"), found.get("worker_id"), found.get("trace") or None
 
 
-_TABLES: Final = {RANGES: _ranges, CHECKPOINTS: _checkpoints, POSITIONS: _positions, STATUS: _status}
+# From topics, and from the worker.
+_STORED: Final = {RANGES: _ranges, CHECKPOINTS: _checkpoints}
+_TOLD: Final = {POSITIONS: _positions, STATUS: _status}

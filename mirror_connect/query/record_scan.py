@@ -87,9 +87,7 @@ def read_slice(
     bounds = scan.bounds
     columns = RecordColumns(part.topic, part.partition, schema)
     committed = link.committed(scan.role)
-    for fetched in fetches(link, scan.role, part):
-        if witness is not None:
-            witness.read(len(fetched.buffer))
+    for fetched in fetches(link, scan.role, part, witness):
         first = max(part.first, fetched.fetch_offset)
         try:
             for kind, records in records_of(
@@ -108,8 +106,11 @@ def read_slice(
         yield batch
 
 
-def fetches(link: QueryLink, role: str, part: Slice) -> Iterator[CompletedFetch]:
-    """What fetches bring of a slice. The next one is on its way while the caller works on the one before. QueryError."""
+def fetches(link: QueryLink, role: str, part: Slice, witness: Witness | None) -> Iterator[CompletedFetch]:
+    """What fetches bring of a slice; the witness is told their size. QueryError.
+
+    The next one is on its way while the caller works on the one before.
+    """
     with asyncio.Runner() as runner:
         log = ClusterLog(link, role)
         loop = runner.get_loop()
@@ -123,6 +124,8 @@ def fetches(link: QueryLink, role: str, part: Slice) -> Iterator[CompletedFetch]
                 fetched = loop.run_until_complete(coming)
                 if fetched is None:
                     return
+                if witness is not None:
+                    witness.read(len(fetched.buffer))
                 coming = None
                 if fetched.next_offset < part.end:
                     coming = loop.create_task(log.fetch(part.key, fetched.next_offset, part.end))

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.query.errors import QueryError
-from mirror_connect.query.link import near_names
+from mirror_connect.query.link import ROLES, near_names
 from mirror_connect.query.parsed_plan import Named, ParsedPlan, Relation
 from mirror_connect.query.tables import RECORDS, SCHEMAS
 
-ROLES: Final = ("source", "target")
 SINGLE: Final = tuple(name for name in SCHEMAS if name != RECORDS)
 KNOWN: Final = f"source.TOPIC, target.TOPIC, {', '.join(SINGLE)}"
 
@@ -160,7 +159,7 @@ def _with_views(text: str, relations: Sequence[Relation], tables: dict[tuple[str
             raise QueryError(
                 f"table {each.name}{_where(text, each)}: write its name itself, without comments or IDENTIFIER"
             )
-        places[written.start("name")] = written.end("name"), _quoted(table.view)
+        places[written.start("name")] = written.end("name"), quoted(table.view)
     pieces, shifts, at, size = [], [], 0, 0
     for begin, (end, name) in sorted(places.items()):
         pieces += [text[at:begin], name]
@@ -177,7 +176,8 @@ def _is(written: str, parts: Sequence[str]) -> bool:
     return [each[1:-1].replace("``", "`") if each.startswith("`") else each for each in found] == list(parts)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL has it."""
     return f"`{name.replace('`', '``')}`"
 
 
