@@ -9,8 +9,9 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 
 from mirror_connect.app.errors import ConnectError
@@ -40,9 +41,17 @@ _ROWS: Final = 10_000
 _BYTES: Final = "1GiB"
 _TIMEOUT: Final = "10min"
 _MEMORY: Final = "1g"
-_SIZE: Final = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", re.IGNORECASE)
-_HEAP: Final = re.compile(r"\d{1,6}[mg]", re.IGNORECASE)
-_POWERS: Final = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_SIZE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]i?|)b?", re.IGNORECASE)
+_HEAP: Final = re.compile(r"(\d{1,6})([mg])", re.IGNORECASE)
+# A terminal that is closed sends SIGHUP.
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_UNITS: Final = {
+    "": 1,
+    **{each: 1000**number for number, each in enumerate(("k", "m", "g", "t"), 1)},
+    **{each: 1024**number for number, each in enumerate(("ki", "mi", "gi", "ti"), 1)},
+}
+# Spark starts with no less.
+_LEAST_HEAP_MB: Final = 512
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,21 +77,47 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class Interrupted:
-    """The handler of SIGINT. `once`: whether it came.
+    """The handler of Ctrl-C and of signals that end the command. `once`: whether one came; others after it are ignored.
 
     PySpark's own handler asks the JVM first, which a terminal's Ctrl-C has ended too. And what collects a result waits for
     the end of the job, however it was interrupted. So the JVM is killed.
     """
 
     def __init__(self, spark: QuerySpark) -> None:
-        self.once = False
+        self.once = 0
         self._spark = spark
+        # `nohup` has SIGHUP ignored.
+        self._former = {each: now for each in _ENDING if (now := signal.getsignal(each)) not in (signal.SIG_IGN, None)}
 
-    def __call__(self, *_: object) -> None:
+    def listen(self) -> None:
+        """From now on it handles them."""
+        for number in self._former:
+            signal.signal(number, self)
+
+    def ignore(self) -> None:
+        """From now on they do nothing: what is left to do takes no time, and has to be done."""
+        for number in self._former:
+            signal.signal(number, signal.SIG_IGN)
+
+    def give_back(self) -> None:
+        """They do what they did before."""
+        for number, former in self._former.items():
+            signal.signal(number, former)
+
+    def __call__(self, number: int, _: object) -> None:
         """As Python calls it, in the main thread."""
-        self.once = True
+        if self.once:
+            return
+        self.once = number
         self._spark.kill()
-        raise KeyboardInterrupt
+        self.leave()
+
+    def leave(self) -> None:
+        """Raises what ends the command. Does nothing if no signal came."""
+        if self.once == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.once:
+            raise SystemExit(128 + self.once)
 
 
 def main() -> NoReturn:
@@ -96,8 +131,11 @@ def main() -> NoReturn:
 def _body(chosen: argparse.Namespace) -> int:
     if (chosen.output == PARQUET) != (chosen.to is not None):
         raise WrongUsage("-o parquet writes files: give --to DIRECTORY with it, and with nothing else")
-    if chosen.to is not None and os.path.lexists(chosen.to):
-        raise WrongUsage(f"--to {chosen.to} is there already: name a new directory")
+    if chosen.to is not None:
+        if os.path.lexists(chosen.to):
+            raise WrongUsage(f"--to {chosen.to} is there already: name a new directory")
+        if not os.path.isdir(os.path.dirname(os.path.abspath(chosen.to))):
+            raise WrongUsage(f"--to {chosen.to}: the directory above it is not there")
     text = sys.stdin.read() if chosen.statement == "-" else chosen.statement
     try:
         options = _bounds(chosen)
@@ -111,7 +149,10 @@ def _body(chosen: argparse.Namespace) -> int:
 
 def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], stack: contextlib.ExitStack) -> int:
     spark = QuerySpark(chosen.memory)
-    stack.callback(spark.end)
+    interrupted = Interrupted(spark)
+    for each in (interrupted.give_back, spark.end, interrupted.ignore):
+        stack.callback(each)  # the last one runs first
+    interrupted.listen()
     spark.begin()
     worker = stack.enter_context(connect(chosen)) if _asks_worker(chosen) else None
     link = _link(chosen, worker)
@@ -120,37 +161,39 @@ def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], s
     from mirror_connect.query.witness import FileWitness  # noqa: PLC0415
 
     witness = FileWitness(spark.directory)
-    limits = Limits(chosen.rows if chosen.rows is not None else _ROWS, chosen.max_bytes, chosen.timeout)
-    interrupted = Interrupted(spark)
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_ours)
-    lines: list[str] = []
-    more = False
+    limits = Limits(chosen.max_bytes, chosen.timeout)
+    most = chosen.rows
     watch = Watch(witness, limits, say, lambda: os.kill(os.getpid(), signal.SIGINT))
+    lines: Iterable[str] = ()
+    more = False
     try:
         with watch:
             session = spark.session()
-            signal.signal(signal.SIGINT, interrupted)
+            # PySpark has taken SIGINT.
+            interrupted.listen()
             ask = None if worker is None else lambda path: _found(worker, path)
             result = planned_result(session, text, Query(link, options, witness, ask))
             if chosen.output == PARQUET:
-                (result if chosen.rows in (None, 0) else result.limited(chosen.rows)).write_parquet(chosen.to)
+                _write_parquet(result, chosen.to, most or 0)
             else:
-                lines, more = _lines(result, chosen.output, limits.rows)
+                lines, more = _lines(result, chosen.output, _ROWS if most is None else most)
             if not watch.look():
                 raise QueryError(watch.reason or "")
     except BaseException:
         # Whatever the end of the JVM has raised.
         if watch.reason is not None:
             raise QueryError(watch.reason) from None
-        if interrupted.once:
-            raise KeyboardInterrupt from None
+        interrupted.leave()
         raise
     for line in lines:
         print(line)
     sys.stdout.flush()
     if more:
-        say(f"there are more rows than {count(limits.rows)}: --rows NUMBER shows more of them, 0 all")
+        say(
+            f"there are more rows than {count(_ROWS if most is None else most)}: --rows NUMBER shows more of them, 0 all"
+        )
     return FINE
 
 
@@ -159,16 +202,31 @@ def _is_ours(record: logging.LogRecord) -> bool:
     return record.name != "root" and record.name.partition(".")[0] != "py4j"
 
 
-def _lines(result: Any, output: str, most: int) -> tuple[list[str], bool]:
-    """The result as text, and whether there is more than it has."""
-    limited = result.limited(most + 1) if most else result
-    rows = list(limited.rows(named=output == JSON))
-    more = bool(most) and len(rows) > most
-    shown = rows[:most] if more else rows
+def _lines(result: Any, output: str, most: int) -> tuple[Iterable[str], bool]:
+    """The result as text, and whether there is more than it has. `most`: at most so many rows; 0: all."""
+    named = output == JSON
+    rows: Iterable[str]
+    more = False
+    if most:
+        found = result.first_rows(most + 1, named=named)
+        rows, more = found[:most], len(found) > most
+    else:
+        rows = result.stored_rows(named=named)
     if output == JSON:
-        return shown, more
+        return rows, more
     form = csv_lines if output == CSV else table_lines
-    return list(form(result.columns, shown)), more
+    return form(result.columns, rows), more
+
+
+def _write_parquet(result: Any, to: str, most: int) -> None:
+    parent, name = os.path.split(os.path.abspath(to))
+    try:
+        # Beside its place at first, so that nothing is left of a query that fails.
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent) as beside:
+            result.write_parquet(f"{beside}/files", most)
+            os.rename(f"{beside}/files", to)
+    except OSError as error:
+        raise QueryError(f"--to {to} can't be written: {error.strerror or error}") from None
 
 
 def _asks_worker(chosen: argparse.Namespace) -> bool:
@@ -232,7 +290,7 @@ def _size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(f"{text} is no size: give one such as 500MB or 2GiB, 0 for no limit")
-    return int(float(found[1]) * (1 << _POWERS[found[2].upper()]))
+    return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
 def _seconds(text: str) -> float:
@@ -245,6 +303,7 @@ def _seconds(text: str) -> float:
 
 
 def _heap(text: str) -> str:
-    if not _HEAP.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text} is no heap for Java: give one such as 512m or 4g")
+    found = _HEAP.fullmatch(text)
+    if found is None or int(found[1]) * (1024 if found[2].lower() == "g" else 1) < _LEAST_HEAP_MB:
+        raise argparse.ArgumentTypeError(f"{text} is no heap for Spark: give one such as {_LEAST_HEAP_MB}m or 4g")
     return text.lower()

@@ -13,6 +13,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 JSON, CSV, TABLE, PARQUET = FORMATS = ("json", "csv", "table", "parquet")
@@ -29,6 +30,21 @@ class Column:
     kind: Any
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The rows in Spark's text files of a directory, in their order."""
+
+    directory: Path
+
+    def __iter__(self) -> Iterator[str]:
+        # Names have the number of the partition.
+        for path in sorted(self.directory.glob("part-*")):
+            # JSON has no such character in a row, unlike others at which Python would begin a line.
+            with open(path, encoding="utf-8", newline="\n") as file:
+                for line in file:
+                    yield line.removesuffix("\n")
+
+
 def csv_lines(columns: Sequence[Column], rows: Iterable[str]) -> Iterator[str]:
     """The header, and a line for each row, which is a JSON object in the order of the columns."""
     yield _csv([each.name for each in columns])
@@ -37,17 +53,20 @@ def csv_lines(columns: Sequence[Column], rows: Iterable[str]) -> Iterator[str]:
 
 
 def table_lines(columns: Sequence[Column], rows: Iterable[str]) -> Iterator[str]:
-    """The header and the rows, in columns of one width. Long values are cut off."""
-    cells = [
-        [_cut(_text(readable(value, each.kind), NULL)) for value, each in zip(_values(row), columns, strict=True)]
-        for row in rows
-    ]
+    """The header and the rows, in columns of one width. Long values are cut off. `rows` are gone through twice."""
+
+    def cells_of(row: str) -> list[str]:
+        values = zip(_values(row), columns, strict=True)
+        return [_cut(_text(readable(value, each.kind), NULL)) for value, each in values]
+
     heads = [_cut(each.name) for each in columns]
-    widths = [max(map(_width, (head, *column))) for head, *column in zip(heads, *cells, strict=True)]
+    widths = list(map(_width, heads))
+    for row in rows:
+        widths = [max(width, _width(cell)) for width, cell in zip(widths, cells_of(row), strict=True)]
     right = [each.kind in ("byte", "short", "integer", "long", "float", "double") for each in columns]
     yield _aligned(heads, widths, right)
-    for line in cells:
-        yield _aligned(line, widths, right)
+    for row in rows:
+        yield _aligned(cells_of(row), widths, right)
 
 
 def readable(value: Any, kind: Any) -> Any:

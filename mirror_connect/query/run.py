@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.query.data_source import CLUSTER, FORMAT, TOPIC, WHAT, scan_of, source_for
@@ -13,9 +16,9 @@ from mirror_connect.query.link import STATUSES, Answers, QueryLink
 from mirror_connect.query.link_rows import offsets_path
 from mirror_connect.query.parsed_plan import parsed_plan
 from mirror_connect.query.record_scan import planned
-from mirror_connect.query.results import Column
+from mirror_connect.query.results import Column, StoredRows
 from mirror_connect.query.sql_errors import explained
-from mirror_connect.query.statement import Statement, Table, place_of, statement_of
+from mirror_connect.query.statement import Statement, Table, place_of, quoted, statement_of
 from mirror_connect.query.tables import POSITIONS, RECORDS, STATUS
 from mirror_connect.query.witness import FileWitness
 
@@ -39,15 +42,25 @@ class Result:
         """In the order of the statement."""
         return [Column(each.name, each.dataType.jsonValue()) for each in self.frame.schema.fields]
 
-    def limited(self, rows: int) -> Result:
-        """At most so many rows."""
-        return replace(self, frame=self.frame.limit(rows))
+    def first_rows(self, most: int, *, named: bool) -> list[str]:
+        """At most so many rows, each as a JSON object with Spark's texts for values. QueryError.
 
-    def rows(self, *, named: bool) -> Iterator[str]:
-        """Each row as a JSON object, with Spark's texts for values. `named`: by the columns' names, else by numbers.
-
-        QueryError.
+        `named`: by the columns' names, else by numbers.
         """
+        lines = self._lines(named=named)
+        with self._explained():
+            # With the limit last, Spark reads slice after slice until there are enough.
+            return [str(row[0]) for row in lines.limit(most).collect()]
+
+    def stored_rows(self, *, named: bool) -> StoredRows:
+        """All rows, in the same form. Spark writes them to files, so that no process has them in memory. QueryError."""
+        lines = self._lines(named=named)
+        with self._explained():
+            directory = Path(tempfile.mkdtemp(dir=self.witness.directory), "rows")
+            lines.write.text(str(directory))
+        return StoredRows(directory)
+
+    def _lines(self, *, named: bool) -> DataFrame:
         from pyspark.sql import functions  # noqa: PLC0415 — it is imported with the session
 
         names = [each.name for each in self.columns]
@@ -57,18 +70,17 @@ class Result:
             # Two columns may have one name, and an object has each name once.
             names = [str(number) for number in range(len(names))]
         renamed = self.frame.toDF(*names)
-        whole = functions.struct(*(functions.col(f"`{_quoted(name)}`") for name in names))
-        lines = renamed.select(functions.to_json(whole, {"ignoreNullFields": "false"}).alias(_ROW))
-        with explained(self.statement.position, lambda: self.witness.failure):
-            found = lines.toArrow()
-        for batch in found.to_batches():
-            yield from batch.column(0).to_pylist()
+        whole = functions.struct(*(functions.col(quoted(name)) for name in names))
+        return renamed.select(functions.to_json(whole, {"ignoreNullFields": "false"}).alias(_ROW))
 
-    def write_parquet(self, directory: str) -> None:
-        """Writes the rows as Parquet files into a new directory. QueryError."""
+    def write_parquet(self, directory: str, most: int) -> None:
+        """Writes the rows as Parquet files into a new directory: at most so many, or all with 0. QueryError."""
         self.check_names()
-        with explained(self.statement.position, lambda: self.witness.failure):
-            self.frame.write.mode("errorifexists").parquet(directory)
+        with self._explained():
+            (self.frame.limit(most) if most else self.frame).write.parquet(directory)
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.statement.position, lambda: self.witness.failure)
 
     def check_names(self) -> None:
         """QueryError if two columns have one name."""
@@ -118,8 +130,4 @@ def _make_view(session: SparkSession, table: Table, link: QueryLink, bounds: Map
         # Here its errors are one line, and come before Spark begins.
         asyncio.run(planned(link, scan_of(options)))
     frame = session.read.format(FORMAT).options(**options).load()
-    frame.createOrReplaceTempView(f"`{_quoted(table.view)}`")
-
-
-def _quoted(name: str) -> str:
-    return name.replace("`", "``")
+    frame.createOrReplaceTempView(quoted(table.view))

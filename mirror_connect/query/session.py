@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_TASKS: Final = 4
+NICE: Final = 10
 _ENDS_S: Final = 5.0
 # The worker's JVM saves memory and never computes. This one computes, for a while.
-_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -Xms384m -Xmn256m -Xss4m"
+# Without memory it ends at once. Otherwise Spark would tell that its jobs were cancelled, and not why.
+_JVM_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=4 -XX:ReservedCodeCacheSize=240m -Xms384m -Xmn256m -Xss4m -XX:+ExitOnOutOfMemoryError"
+)
 _SHOWN_LINES: Final = 3
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -82,10 +87,17 @@ class QuerySpark:
         self._chosen = query_settings(self._tasks, self._memory, self.directory)
         self._log = open(Path(self.directory, "log"), "ab")  # noqa: SIM115 — it is closed in `end`
         try:
-            self._jvm = start_jvm(self._chosen, os.environ, self._log)
+            # A thread's priority is its own, and what it starts inherits it.
+            with ThreadPoolExecutor(1) as thread:
+                self._jvm = thread.submit(self._start_nicely, self._log).result()
             self._process = self._jvm.process if self._jvm is not None else None
         except OSError as error:
             raise QueryError(f"Spark can't start: there is no Java ({error.strerror}); set JAVA_HOME") from None
+
+    def _start_nicely(self, output: IO[bytes]) -> StartedJvm | None:
+        # A worker on this machine goes first.
+        os.nice(NICE)
+        return start_jvm(self._chosen, os.environ, output)
 
     def session(self) -> SparkSession:
         """The session. QueryError."""

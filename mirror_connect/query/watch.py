@@ -16,7 +16,6 @@ TOLD_EVERY_S: Final = 10.0
 class Limits:
     """0: no limit. `size`: bytes fetched from the clusters, still compressed."""
 
-    rows: int
     size: int
     seconds: float
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,16 @@ from mirror_connect.cli.commands import COMMANDS
 from mirror_connect.cli.rest.arguments import Parser, add_connection
 from mirror_connect.cli.rest.failures import WrongUsage
 from mirror_connect.cli.rest.worker_client import WorkerClient
-from mirror_connect.cli.sql_command import _asks_worker, _bounds, _lines, _link, arguments, main
+from mirror_connect.cli.sql_command import (
+    Interrupted,
+    _asks_worker,
+    _bounds,
+    _lines,
+    _link,
+    _write_parquet,
+    arguments,
+    main,
+)
 from mirror_connect.query.errors import QueryError
 from mirror_connect.query.results import Column
 from tests.fakes.worker_rest import worker_that_answers
@@ -49,7 +59,8 @@ def test_the_help_lists_its_options() -> None:
 @pytest.mark.parametrize(
     ("option", "name", "value"),
     [
-        (("--max-bytes", "500MB"), "max_bytes", 500 << 20),
+        (("--max-bytes", "500MB"), "max_bytes", 500_000_000),
+        (("--max-bytes", "1048576"), "max_bytes", 1 << 20),
         (("--max-bytes", "2GiB"), "max_bytes", 2 << 30),
         (("--max-bytes", "0"), "max_bytes", 0),
         (("--timeout", "90s"), "timeout", 90.0),
@@ -66,7 +77,15 @@ def test_limits(option: tuple[str, ...], name: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [("--max-bytes", "much"), ("--timeout", "soon"), ("--memory", "1"), ("--rows", "-1"), ("-o", "xml"), ("--nope",)],
+    [
+        ("--max-bytes", "much"),
+        ("--timeout", "soon"),
+        ("--memory", "1"),
+        ("--memory", "511m"),
+        ("--rows", "-1"),
+        ("-o", "xml"),
+        ("--nope",),
+    ],
 )
 def test_wrong_options_are_named(option: tuple[str, ...]) -> None:
     with pytest.raises(WrongUsage, match=option[-1]):
@@ -164,11 +183,11 @@ class _Result:
     def __init__(self, rows: int) -> None:
         self._rows = rows
 
-    def limited(self, rows: int) -> _Result:
-        return _Result(min(rows, self._rows))
+    def first_rows(self, most: int, *, named: bool) -> list[str]:
+        return self.stored_rows(named=named)[:most]
 
-    def rows(self, *, named: bool) -> Iterator[str]:
-        return (json.dumps({"n" if named else "0": number}) for number in range(self._rows))
+    def stored_rows(self, *, named: bool) -> list[str]:
+        return [json.dumps({"n" if named else "0": number}) for number in range(self._rows)]
 
 
 @pytest.mark.parametrize(
@@ -181,4 +200,60 @@ class _Result:
     ],
 )
 def test_rows_above_the_limit_are_left_out(output: str, most: int, expected: Any) -> None:
-    assert _lines(_Result(3), output, most) == expected
+    lines, more = _lines(_Result(3), output, most)
+    assert (list(lines), more) == expected
+
+
+class _Spark:
+    kills = 0
+
+    def kill(self) -> None:
+        self.kills += 1
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt()), (signal.SIGTERM, SystemExit(143))], ids=str
+)
+def test_the_first_signal_ends_the_command_and_others_are_ignored(number: int, raised: BaseException) -> None:
+    spark: Any = _Spark()
+    interrupted = Interrupted(spark)
+    interrupted.leave()
+    with pytest.raises(type(raised)) as ended:
+        interrupted(number, None)
+    assert ended.value.args == raised.args
+    interrupted(signal.SIGINT, None)
+    assert spark.kills == 1
+
+
+def test_a_hangup_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    handled = {signal.SIGINT: signal.SIG_DFL, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_IGN}
+    monkeypatch.setattr(signal, "getsignal", handled.get)
+    monkeypatch.setattr(signal, "signal", handled.__setitem__)
+    spark: Any = _Spark()
+    interrupted = Interrupted(spark)
+    interrupted.listen()
+    assert handled == {signal.SIGINT: interrupted, signal.SIGTERM: interrupted, signal.SIGHUP: signal.SIG_IGN}
+    interrupted.ignore()
+    assert set(handled.values()) == {signal.SIG_IGN}
+    interrupted.give_back()
+    assert handled[signal.SIGINT] == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_parquet_files_appear_when_they_are_whole(tmp_path: Path, fails: bool) -> None:
+    to = tmp_path / "out"
+
+    class Written:
+        def write_parquet(self, directory: str, most: int) -> None:
+            assert not to.exists()
+            Path(directory).mkdir()
+            Path(directory, "part-0").write_text(str(most))
+            if fails:
+                raise QueryError("too large")
+
+    if fails:
+        with pytest.raises(QueryError, match="too large"):
+            _write_parquet(Written(), str(to), 5)
+    else:
+        _write_parquet(Written(), str(to), 5)
+    assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*")] == ([] if fails else ["out", "out/part-0"])

@@ -6,10 +6,11 @@ import base64
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
-from mirror_connect.query.results import Column, csv_lines, readable_bytes, table_lines
+from mirror_connect.query.results import Column, StoredRows, csv_lines, readable_bytes, table_lines
 
 HEADERS = {
     "type": "array",
@@ -77,3 +78,13 @@ def test_no_value_breaks_the_table() -> None:
     assert lines[1].endswith("x…")
     assert len(lines[1]) == 120
     assert lines[2] == "漢字"
+
+
+def test_stored_rows_come_in_the_order_of_their_files_each_time(tmp_path: Path) -> None:
+    # Python takes the first character for the end of a line, files have only the last.
+    for number, line in ((10, '{"0":"c"}\n'), (2, '{"0":"a\u2028\x85b"}\n{"0":"b"}\n'), (0, "")):
+        (tmp_path / f"part-{number:05}-x-c000.txt").write_text(line, "utf-8")
+    (tmp_path / "_SUCCESS").touch()
+    stored = StoredRows(tmp_path)
+    for _ in range(2):
+        assert [json.loads(each)["0"] for each in stored] == ["a\u2028\x85b", "b", "c"]

@@ -15,7 +15,7 @@ class _Reads:
 
 def test_a_limit_of_bytes_ends_the_query_with_a_reason() -> None:
     reads, ended = _Reads(), threading.Event()
-    with Watch(reads, Limits(0, 1 << 20, 0), lambda _: None, ended.set) as watch:
+    with Watch(reads, Limits(1 << 20, 0), lambda _: None, ended.set) as watch:
         assert watch.look()
         reads.bytes_read = (1 << 20) + 1
         assert ended.wait(60)
@@ -26,7 +26,7 @@ def test_a_limit_of_bytes_ends_the_query_with_a_reason() -> None:
 def test_a_limit_of_time_and_progress() -> None:
     now = [0.0]
     told: list[str] = []
-    watch = Watch(_Reads(), Limits(0, 0, 60), told.append, lambda: None, clock=lambda: now[0])
+    watch = Watch(_Reads(), Limits(0, 60), told.append, lambda: None, clock=lambda: now[0])
     now[0] = TOLD_EVERY_S - 1
     assert watch.look()
     assert told == []
@@ -43,7 +43,7 @@ def test_a_limit_of_time_and_progress() -> None:
 def test_no_limits() -> None:
     reads = _Reads()
     reads.bytes_read = 1 << 60
-    assert Watch(reads, Limits(0, 0, 0), lambda _: None, lambda: None).look()
+    assert Watch(reads, Limits(0, 0), lambda _: None, lambda: None).look()
 
 
 @pytest.mark.parametrize(
