@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import csv
 import io
 import json
@@ -19,18 +21,24 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import TopicPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.translation.offset_ranges import NO_ID, OffsetRange, RangeLogState, Segment
+from mirror_connect.query.bounds import Bounds
 from mirror_connect.query.data_source import register, source_for
 from mirror_connect.query.errors import QueryError
 from mirror_connect.query.link import STATUSES, QueryLink
 from mirror_connect.query.link_options import link_of_config, link_of_files
 from mirror_connect.query.parsed_plan import parsed_plan
+from mirror_connect.query.record_scan import Scan, planned, read_slice
+from mirror_connect.query.results import table_lines
 from mirror_connect.query.run import Query, Result, planned_result
-from mirror_connect.query.session import QuerySpark
-from mirror_connect.query.statement import statement_of
+from mirror_connect.query.session import NICE, QuerySpark
+from mirror_connect.query.sql_errors import explained
+from mirror_connect.query.statement import place_of, statement_of
 from mirror_connect.query.witness import FileWitness
 from tests.brokers import messages
 from tests.e2e.identity_topics import (
@@ -51,7 +59,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 HOUR_MS = 3_600_000
 # Of a slow machine, on which three files run.
-RUN_S = 240.0
+RUN_S = 500.0
 SECRET = "TOP-SECRET-7"
 TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 
@@ -230,7 +238,7 @@ def result(spark: SparkSession, text: str, known: QueryLink, tmp_path: Path, **b
 
 
 def rows(found: Result) -> list[dict[str, Any]]:
-    return [json.loads(each) for each in found.rows(named=True)]
+    return [json.loads(each) for each in found.first_rows(10_000, named=True)]
 
 
 def test_sql_over_topics(spark: SparkSession, source_cluster: LocalCluster, topics: Topics, tmp_path: Path) -> None:
@@ -257,6 +265,65 @@ def test_source_and_target_in_one_statement(
     assert {base64.b64decode(each["value"]) for each in found} == {b"x"}
     qualified = f"SELECT `{topics.orders}`.offset FROM source.`{topics.orders}` ORDER BY 1 LIMIT 1"
     assert rows(result(spark, qualified, link(source_cluster), tmp_path)) == [{"offset": 0}]
+
+
+def test_all_rows_are_those_of_the_statement_in_its_order(
+    spark: SparkSession, source_cluster: LocalCluster, topics: Topics, tmp_path: Path
+) -> None:
+    # A separator of lines for Python, and one for files; several files, too.
+    text = f"""SELECT /*+ REPARTITION_BY_RANGE(3, n) */ partition * 100 + offset AS n, 'a\u2028b\\nc😀' AS t, key, key
+               FROM source.`{topics.orders}` ORDER BY n DESC"""
+    found = result(spark, text, link(source_cluster), tmp_path)
+    stored = found.stored_rows(named=False)
+    assert list(stored) == found.first_rows(10_000, named=False)
+    every = [json.loads(each) for each in stored]
+    assert [each["0"] for each in every] == list(range(299, -1, -1))
+    assert {each["1"] for each in every} == {"a\u2028b\nc😀"}
+    lines = list(table_lines(found.columns, stored))
+    assert (len(lines), {len(line) for line in lines[1:]}) == (301, {len(lines[1])})
+    with pytest.raises(QueryError, match="two columns have the name key"):
+        found.stored_rows(named=True)
+
+
+def test_a_few_rows_of_a_long_topic_read_a_few_slices(
+    spark: SparkSession, source_cluster: LocalCluster, topics: Topics, tmp_path: Path
+) -> None:
+    text = "SELECT * FROM source.t"
+    read = []
+    for most in (6, 1000):
+        directory = tmp_path / str(most)
+        directory.mkdir()
+        witness = FileWitness(str(directory))
+        spark.dataSource.register(source_for(link(source_cluster), witness))
+        frame = spark.read.format("mirror").option("slice.offsets", "5").load(topics.orders)
+        found = Result(frame, statement_of(text, parsed_plan(spark, text)), witness).first_rows(most, named=True)
+        assert len(found) == min(most, 300)
+        read.append(witness.bytes_read)
+    # The first of sixty slices has five records. Then four slices are read.
+    assert 0 < read[0] <= read[1] / 6
+
+
+def test_what_retention_deletes_meanwhile_is_left_out(
+    spark: SparkSession, source_cluster: LocalCluster, topic_name: Callable[[str], str], tmp_path: Path
+) -> None:
+    topic = topic_name("query-shrinking")
+    source_cluster.create_topic(topic)
+    for begin in range(0, 300, 100):
+        values = [{"value": b"%d" % number} for number in range(begin, begin + 100)]
+        produce(source_cluster, topic, values, **{"batch.num.messages": 10})
+    found = result(spark, f"SELECT offset FROM source.`{topic}` ORDER BY offset", link(source_cluster), tmp_path)
+    # The ends of the logs are read again when the job begins; a slice's begin is gone as its task asks for it.
+    place = TopicPartition(topic, 0, 150)
+    scan = Scan("source", (topic,), Bounds(), 100)
+    slices = asyncio.run(planned(link(source_cluster), scan))
+    source_cluster.admin().delete_records([place])[place].result(60)
+    assert [each["offset"] for each in rows(found)] == list(range(150, 300))
+    schema = to_arrow_schema(spark.read.format("mirror").option("topic", topic).load().schema, timezone="UTC")
+    offsets = [
+        [each for batch in read_slice(link(source_cluster), scan, part, schema) for each in batch["offset"].to_pylist()]
+        for part in slices
+    ]
+    assert offsets == [[], list(range(150, 200)), list(range(200, 300))]
 
 
 def test_ranges_and_checkpoints(
@@ -332,6 +399,7 @@ def test_positions_and_states_come_from_the_worker(
         "SELECT * FROM source.t TABLESAMPLE (10 PERCENT) AS s, LATERAL (SELECT s.key)",
         "SELECT * FROM range(5) UNION SELECT 1 EXCEPT VALUES (2) INTERSECT TABLE positions",
         "SELECT * FROM status TABLESAMPLE (5 ROWS) ORDER BY ALL",
+        "SELECT '😀😀', `😀`.key FROM source.`😀` /* 😀 */ JOIN target.t USING (key)",
     ],
 )
 def test_all_of_select_is_taken(spark: SparkSession, text: str) -> None:
@@ -364,6 +432,17 @@ def test_all_of_select_is_taken(spark: SparkSession, text: str) -> None:
         ("SELECT 1 WHERE EXISTS (SELECT java_method('a', 'b'))", "function java_method is not taken"),
         ("SELECT try_reflect('a', 'b') FROM source.t", "function try_reflect is not taken"),
         ("SELECT * FROM json.`/etc/passwd`", "there is no table json./etc/passwd (line 1, column 15)"),
+        ("SELECT * FROM parquet.`file:///etc/passwd`", "there is no table parquet.file:///etc/passwd"),
+        ("SELECT * FROM `/etc/passwd`", "there is no table /etc/passwd"),
+        ("SELECT * FROM source.t WITH ('header' = 'true')", "a table has no options"),
+        ("SELECT * FROM read_files('/etc/passwd')", "table function read_files is not taken"),
+        ("SELECT from_protobuf(value, 'm', '/etc/passwd') FROM source.t", "function from_protobuf is not taken"),
+        ("CREATE TABLE a USING csv LOCATION 'file:///tmp/x'", "CreateTable"),
+        ("COPY INTO a FROM '/etc/passwd'", "PARSE_SYNTAX_ERROR"),
+        ("LOAD DATA LOCAL INPATH '/etc/passwd' INTO TABLE a", "LoadData"),
+        ("DECLARE VARIABLE a INT", "CreateVariable"),
+        ("MERGE INTO source.t USING target.t ON true WHEN MATCHED THEN DELETE", "MergeIntoTable"),
+        ("DELETE FROM source.t", "DeleteFromTable"),
         ("SELECT * FROM STREAM source.t", "NamedStreamingRelation"),
         ("SELECT * FROM source.t VERSION AS OF 1", "RelationTimeTravel"),
         ("SELECT * FROM python_worker_logs()", "table function python_worker_logs is not taken"),
@@ -371,7 +450,7 @@ def test_all_of_select_is_taken(spark: SparkSession, text: str) -> None:
     ],
 )
 def test_whatever_is_no_select_of_these_tables_is_refused(spark: SparkSession, text: str, line: str) -> None:
-    with pytest.raises(QueryError) as refused:
+    with pytest.raises(QueryError) as refused, explained(lambda index: place_of(text, index), lambda: None):
         statement_of(text, parsed_plan(spark, text))
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -394,7 +473,7 @@ def test_errors_of_spark_have_the_users_position(
         assert "\n" not in str(refused.value)
     found = result(spark, f"SELECT CAST(CAST(value AS STRING) AS INT) FROM {name}", known, tmp_path)
     with pytest.raises(QueryError, match=r"CAST_INVALID_INPUT.*\(line 1, column 8\)"):
-        list(found.rows(named=True))
+        found.first_rows(10, named=True)
     with pytest.raises(QueryError, match="two columns have the name key"):
         result(spark, f"SELECT key, key FROM {name}", known, tmp_path).check_names()
 
@@ -406,6 +485,8 @@ def test_errors_of_the_cluster_are_one_line(
     missing = rf"^the source cluster has no topic {topics.orders}x; near it there .*{topics.orders}"
     with pytest.raises(QueryError, match=missing):
         result(spark, f"SELECT * FROM source.`{topics.orders}x`", known, tmp_path)
+    # Brokers make a topic of each name that a client asks for, unless it asks them not to.
+    assert f"{topics.orders}x" not in source_cluster.admin().list_topics(timeout=60).topics
     with pytest.raises(QueryError, match=r"^the target cluster is not known"):
         result(spark, "SELECT * FROM target.t", known, tmp_path)
     nowhere = link_of_files({"source": {"bootstrap.servers": "127.0.0.1:1"}}, None)
@@ -417,7 +498,7 @@ def test_errors_of_the_cluster_are_one_line(
     found = result(spark, f"SELECT count(*) FROM source.`{topic}`", known, tmp_path)
     source_cluster.delete_topic(topic)
     with pytest.raises(QueryError, match=rf"^the source cluster has no topic {topic}; near it"):
-        list(found.rows(named=True))
+        found.first_rows(10, named=True)
 
 
 def test_no_plan_shows_a_secret(
@@ -527,27 +608,64 @@ def test_the_command_ends_at_a_limit_with_one_line(
     assert SECRET not in done.stderr
 
 
-def test_ctrl_c_ends_all_of_its_processes(source_cluster: LocalCluster, topics: Topics, tmp_path: Path) -> None:
-    endless = f"SELECT count(*) FROM source.`{topics.orders}`, range(100000000000000)"
-    # The log of its processes goes to a file, so that only the command itself holds the pipe.
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    arguments = _command(source_cluster, tmp_path, endless)
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment)
-    try:
+@pytest.mark.parametrize(
+    ("number", "code", "last"),
+    [(signal.SIGINT, 130, ["mirror-connect: interrupted"]), (signal.SIGTERM, 143, []), (signal.SIGHUP, 129, [])],
+)
+def test_a_signal_in_the_middle_ends_all_of_its_processes(
+    source_cluster: LocalCluster, topics: Topics, tmp_path: Path, *, number: int, code: int, last: list[str]
+) -> None:
+    endless = f"SELECT count(*) AS n FROM source.`{topics.orders}`, range(100000000000000)"
+    to = tmp_path / "never"
+    with _started(source_cluster, tmp_path, endless, "-o", "parquet", "--to", str(to)) as process:
         assert process.stderr is not None
         # Progress is told after ten seconds; by the third time the query runs.
         for _ in range(3):
             assert " read" in process.stderr.readline()
-        children = psutil.Process(process.pid).children(recursive=True)
-        assert children
-        process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=RUN_S)
-        assert process.returncode == 130
-        assert rest.splitlines()[-1] == "mirror-connect: interrupted"
+        rest, children = _ended(process, number)
+        assert (process.returncode, rest) == (code, last)
         wait_for_state(lambda: not any(map(_is_there, children)), "the command's processes have ended", 60)
-        assert not list(tmp_path.glob("mirror-connect-sql-*"))
+    assert [each.name for each in tmp_path.iterdir()] == ["source.properties"]
+
+
+def test_a_signal_at_the_start_ends_all_of_its_processes(
+    source_cluster: LocalCluster, topics: Topics, tmp_path: Path
+) -> None:
+    with _started(source_cluster, tmp_path, f"SELECT * FROM source.`{topics.orders}`") as process:
+        of_it = psutil.Process(process.pid)
+        wait_for_state(lambda: any("java" in each.name() for each in of_it.children()), "its JVM starts", 60)
+        rest, children = _ended(process, signal.SIGINT)
+        assert (process.returncode, rest) == (130, ["mirror-connect: interrupted"])
+        wait_for_state(lambda: not any(map(_is_there, children)), "the command's processes have ended", 60)
+    assert [each.name for each in tmp_path.iterdir()] == ["source.properties"]
+
+
+@contextlib.contextmanager
+def _started(source: LocalCluster, tmp_path: Path, statement: str, *more: str) -> Iterator[subprocess.Popen[str]]:
+    # The log of its processes goes to a file, so that only the command itself holds the pipe.
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    arguments = _command(source, tmp_path, statement, *more)
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        yield process
     finally:
         process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def _ended(process: subprocess.Popen[str], number: int) -> tuple[list[str], list[psutil.Process]]:
+    """Signals the command twice, as impatient people do; what it still tells, and the processes that it had."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert children
+    # Whatever else is on the machine goes first.
+    assert {each.nice() - os.getpriority(os.PRIO_PROCESS, process.pid) for each in children} == {NICE}
+    process.send_signal(number)
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
+    _, rest = process.communicate(timeout=RUN_S)
+    return [each for each in rest.splitlines() if not each.endswith(" read")], children
 
 
 def _is_there(process: psutil.Process) -> bool:

@@ -15,13 +15,14 @@ from deploy.local import LocalCluster
 from tests.e2e.identity_topics import produce
 from tests.paths import ROOT
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
-
 NOTEBOOK = ROOT / "docs" / "guide" / "query.ipynb"
 # Session, planning and reading on a slow machine.
 RUN_S = 280.0
 
 
+@pytest.mark.brokers
+@pytest.mark.spark
+@pytest.mark.long
 def test_the_notebook_runs(source_cluster: LocalCluster, topic_name: Callable[[str], str], tmp_path: Path) -> None:
     topic = topic_name("notebook-orders")
     source_cluster.create_topic(topic)
