@@ -117,11 +117,12 @@ def meaning(raw: bytes | None, *, single: bool = False) -> str:
 
 def unread_errors(steps: Steps, record: JsonRecord) -> bool:
     """Whether a part is no JSON that no step reads: Kafka's converter fails on it, and here it stays as it is."""
-    parts = {each.part for each in steps if isinstance(each, JsonStep)}
+    parts = [each.part for each in steps if isinstance(each, JsonStep)]
     unread = []
-    if Part.KEY not in parts or steps[0].part is Part.KEY_FROM_VALUE:  # type: ignore[union-attr]
+    # A key that ValueToKey replaces before any step has read it stays unread.
+    if next((each for each in parts if each is not Part.VALUE), None) is not Part.KEY:
         unread.append(record.key)
-    if not parts & {Part.VALUE, Part.KEY_FROM_VALUE}:
+    if all(each is Part.KEY for each in parts):
         unread.append(record.value)
     return any(not is_json(raw) for raw in unread)
 
