@@ -77,7 +77,7 @@ def test_a_client_of_a_test_that_waits_by_itself_says_that_something_is_late() -
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(httpx.ReadTimeout) as http:
         httpx.get(f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout=httpx.Timeout(10, read=0.05))
     with pytest.raises(subprocess.TimeoutExpired) as command:
-        subprocess.run([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, timeout=0.05, check=False)
+        subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.05, check=False)
     late = KafkaException(KafkaError(KafkaError._TIMED_OUT))
     assert [only_waited(each) for each in (http.value, command.value, late)] == [True] * 3
 
