@@ -115,7 +115,7 @@ class PodsApi:
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 for event in events:
-                    line = json.dumps(event).encode() + b"\n" if event else b"\n"
+                    line = json.dumps(event).encode() + b"\n"
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                     self.wfile.flush()
                 self.wfile.write(b"0\r\n\r\n")
@@ -242,7 +242,10 @@ class PodsApi:
         return [each for (kind, _), each in self._objects.items() if kind == plural and selects(query, each)]
 
     def _watched(self, plural: str, query: Mapping[str, str]) -> Iterator[Object]:
-        """Events as lines; an empty one when nothing happens for a while, so that a lost client is noticed."""
+        """Events as lines; a bookmark when nothing happens for a while, as Kubernetes sends, so that a lost client is noticed.
+
+        Spark's client ends its watch at an empty line, without a word. Spark would then list its pods each 30 s only.
+        """
         since = int(query.get("resourceVersion") or 0)
         position = 0
         while not self._ended:
@@ -257,7 +260,9 @@ class PodsApi:
                 if each.version > since and each.plural == plural and selects(query, each.object)
             )
             if not new:
-                yield {}
+                version = str(self._events[position - 1].version if position else since)
+                bookmark = {"apiVersion": "v1", "kind": KINDS[plural], "metadata": {"resourceVersion": version}}
+                yield {"type": "BOOKMARK", "object": bookmark}
 
     def _put(self, kind: str, plural: str, body: Object) -> Object:
         self._objects[plural, body["metadata"]["name"]] = body
