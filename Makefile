@@ -127,7 +127,7 @@ OF_CLUSTERS := $(addprefix tests/e2e/test_,spark_cluster.py spark_cluster_long.p
 test-cluster: setup
 	@# YARN's daemons; without them the tests on YARN are skipped.
 	@$(BIN)/python -m deploy.local.hadoop_jars $(if $(filter-out 0 false,$(CI)),,|| true)
-	@TESTS_SPARK_MASTER=cluster $(BIN)/python -m tests.run --numprocesses=2 --dist=loadfile --durations=15 $(ON_CLUSTER)
+	@TESTS_SPARK_MASTER=cluster $(BIN)/python -m tests.run -m 'long or not long' --numprocesses=2 --dist=loadfile --durations=15 $(ON_CLUSTER)
 	@$(BIN)/python -m tests.run -m 'long or not long' --durations=15 $(OF_CLUSTERS)
 
 # `make soak SOAK='--rounds 3 --seed 7'`; what else is in SOAK goes to pytest, as `-k killed`.

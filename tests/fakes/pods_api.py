@@ -242,7 +242,7 @@ class PodsApi:
         return [each for (kind, _), each in self._objects.items() if kind == plural and selects(query, each)]
 
     def _watched(self, plural: str, query: Mapping[str, str]) -> Iterator[Object]:
-        """Events as lines; a bookmark when nothing happens for a while, as Kubernetes sends, so that a lost client is noticed.
+        """Events as lines; a bookmark when nothing happens for a while, as Kubernetes sends it: a lost client is noticed.
 
         Spark's client ends its watch at an empty line, without a word. Spark would then list its pods each 30 s only.
         """
@@ -253,6 +253,7 @@ class PodsApi:
                 new = self._events[position:]
                 if not new:
                     self._changed.wait(2.0)
+                    new = self._events[position:]
                 position += len(new)
             yield from (
                 {"type": each.type, "object": each.object}

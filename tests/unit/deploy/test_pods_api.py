@@ -65,12 +65,22 @@ def test_a_watch_tells_what_came_after_its_version_and_is_chosen(api: PodsApi) -
         _ask(api, "POST", PODS, _pod("other"))
         _ask(api, "POST", PODS, _pod("mine", role="executor"))
         api.change("pods", "mine", {"status": {"phase": "Running"}})
-        lines = (json.loads(line) for line in answer.iter_lines() if line)
-        told = [next(lines), next(lines)]
+        lines = (json.loads(line) for line in answer.iter_lines())
+        events = (each for each in lines if each["type"] != "BOOKMARK")
+        told = [next(events), next(events)]
     assert [(each["type"], each["object"]["metadata"]["name"]) for each in told] == [
         ("ADDED", "mine"),
         ("MODIFIED", "mine"),
     ]
+
+
+def test_a_watch_without_events_has_bookmarks(api: PodsApi) -> None:
+    _ask(api, "POST", PODS, _pod("before"))
+    version = _ask(api, "GET", PODS)[1]["metadata"]["resourceVersion"]
+    query = f"?watch=true&resourceVersion={version}"
+    with httpx.stream("GET", f"{api.url}{PODS}{query}", timeout=20) as answer:
+        bookmark = json.loads(next(answer.iter_lines()))
+    assert (bookmark["type"], bookmark["object"]["metadata"]) == ("BOOKMARK", {"resourceVersion": version})
 
 
 @pytest.mark.parametrize(
