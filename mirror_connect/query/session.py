@@ -109,11 +109,12 @@ class QuerySpark:
             # They print each error of a statement with its trace, beside the one line.
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
         os.environ["PYSPARK_PYTHON"] = self._chosen[PYTHON]
-        conf = SparkConf(loadDefaults=False).setAll(list(self._chosen.items()))
         try:
             gateway = gateway_of(self._jvm) if self._jvm is not None else None
         except JvmEndedError as error:
             raise QueryError(f"Spark's JVM does not start, {error}: {self._last_lines()}") from None
+        # Not before: it asks the JVM of an earlier session of this process, which may have ended.
+        conf = SparkConf(loadDefaults=False).setAll(list(self._chosen.items()))
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
         self._process = SparkContext._gateway.proc
         SparkContext.getOrCreate(SparkConf().setAll(list(self._chosen.items())))

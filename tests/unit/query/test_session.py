@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 
 from mirror_connect.query import session
 from mirror_connect.query.errors import QueryError
@@ -39,7 +40,13 @@ def test_a_jvm_that_does_not_start_is_told_with_its_last_words(monkeypatch: pyte
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output)
         return StartedJvm(process, Path("/nowhere/listens"))
 
+    class EndedJvm:
+        def __getattr__(self, name: str) -> Any:
+            raise ConnectionRefusedError(name)
+
     monkeypatch.setattr(session, "start_jvm", start)
+    # An earlier session of this process leaves its JVM to PySpark.
+    monkeypatch.setattr(SparkContext, "_jvm", EndedJvm())
     before = tempfile.gettempdir()
     spark = QuerySpark("1g", 1)
     try:
