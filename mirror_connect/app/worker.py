@@ -25,6 +25,7 @@ from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.measured_worker import measured_worker
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
+from mirror_connect.app.planning.preview import Previewer
 from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
@@ -130,6 +131,7 @@ class Worker:
             log_levels=LogLevels(tell_spark=spark.set_log_levels),
             metrics=metrics,
             planner=Planner(targets, specs.offsets_of, config.offset_topic),
+            previewer=Previewer(),
             fence_tasks=None if backing.exactly_once is Support.NONE else fencing.fence,
             transactional_id=backing.transactional_id,
             link=link,

@@ -185,6 +185,28 @@ or a cluster can't be reached, or wrong usage.""",
         group=SET,
     ),
     Command(
+        "preview",
+        "FILE [OPTION …]",
+        "the source's last records as a connector would copy them",
+        f"{_ENTRY}.preview_command:main",
+        f"""\
+Asks a worker for the last records of the source, as the connector of FILE (JSON
+or properties, as for apply) would copy them: with its transformations, and
+which ones are left out. Nothing is written. Bytes that are no UTF-8 are shown
+as base64.
+  --records NUMBER        how many, at most 200 (20)
+  --topic NAME            records of this topic of the source alone
+  --before                also what the source has, unmasked
+  --name NAME             of the connector, if the file has none
+{_CONNECTION}
+  --output FORMAT         table, wide, json or yaml; -o, too
+
+Exit code: 0 fine, 1 the config would be refused, 2 the worker or a cluster
+can't be reached, or wrong usage.""",
+        files=True,
+        group=SET,
+    ),
+    Command(
         "apply",
         "FILE … [OPTION …]",
         "create or change connectors as files have them",

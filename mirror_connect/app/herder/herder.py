@@ -32,6 +32,7 @@ from mirror_connect.app.herder.link_reads import LinkReads
 from mirror_connect.app.herder.link_watch import LinkWatch
 from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
 from mirror_connect.app.herder.plans import Planner, Plans
+from mirror_connect.app.herder.previews import Previewer, Previews
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
 from mirror_connect.app.herder.session_key_rotation import SessionKeyRotation
@@ -88,6 +89,7 @@ class Herder:
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
         planner: Planner | None = None,
+        previewer: Previewer | None = None,
         worker_client: WorkerClient | None = None,
         fence_tasks: FenceTasks | None = None,
         transactional_id: Callable[[TaskId], str] = lambda _: "",
@@ -145,6 +147,7 @@ class Herder:
 
         self.validation: Final = Validation(resolver, rules, notices)
         self.plans: Final = Plans(configs, self.leadership, self.validation, planner)
+        self.previews: Final = Previews(self.leadership, self.validation, previewer)
         self.connectors: Final = ConnectorReads(
             configs=configs,
             statuses=statuses,

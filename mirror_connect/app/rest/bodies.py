@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from mirror_connect.app.herder.log_levels import LoggerLevel
 from mirror_connect.app.herder.plans import Planned
+from mirror_connect.app.herder.previews import Previewed
 from mirror_connect.app.herder.views import (
     Config,
     ConnectorInfo,
@@ -22,6 +23,7 @@ from mirror_connect.app.herder.views import (
     StateInfo,
 )
 from mirror_connect.app.planning.plan import Plan
+from mirror_connect.app.planning.preview import Preview
 from mirror_connect.connectors.task_protocol import TaskId
 
 
@@ -293,6 +295,20 @@ class PlanBody(Body):
         """The answer. A plan of 10,000 partitions is not validated again."""
         plan = None if planned.plan is None else planned.plan.as_json()
         return {"validation": planned.validation, "errors": planned.errors, "plan": plan}
+
+
+class PreviewBody(Body):
+    """POST …/config/preview. `errors`: all for which the config would be refused; `preview` is null if there are any."""
+
+    validation: ValidationBody
+    errors: list[str]
+    preview: Preview | None
+
+    @classmethod
+    def json_of(cls, previewed: Previewed) -> dict[str, Any]:
+        """The answer."""
+        preview = None if previewed.preview is None else previewed.preview.as_json()
+        return {"validation": previewed.validation, "errors": previewed.errors, "preview": preview}
 
 
 # A small config to copy from the page: people try this first.

@@ -12,8 +12,9 @@ from starlette.responses import JSONResponse
 from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.plugins import plugin_settings, plugins
+from mirror_connect.app.planning.preview import MOST_RECORDS
 from mirror_connect.app.rest.answers import answer, errors
-from mirror_connect.app.rest.bodies import DefinitionBody, PlanBody, PluginsBody, ValidationBody
+from mirror_connect.app.rest.bodies import DefinitionBody, PlanBody, PluginsBody, PreviewBody, ValidationBody
 from mirror_connect.app.rest.connectors import CONFIG_BODY, json_body
 from mirror_connect.app.rest.json_bodies import config_from
 
@@ -62,6 +63,31 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
         """What a connector with this config would do; nothing is stored or changed. An extension of mirror-connect."""
         planned = await herder.plans.plan(plugin, config_from(await json_body(request)), _bytes_per_second(speed))
         return await asyncio.to_thread(lambda: JSONResponse(PlanBody.json_of(planned)))
+
+    @application.post(
+        "/connector-plugins/{plugin}/config/preview",
+        openapi_extra=CONFIG_BODY,
+        responses={200: {"model": PreviewBody}, **errors(400, 413, 502)},
+    )
+    async def preview(
+        plugin: str,
+        request: Request,
+        records: Annotated[str, Query(description=f"How many records, at most {MOST_RECORDS}")] = "20",
+        before: Annotated[str, Query(description="true: also what the source has, unmasked")] = "false",
+        topic: Annotated[str | None, Query(description="Records of this topic of the source alone")] = None,
+    ) -> Response:
+        """The source's last records as this config would copy them; nothing is written. An extension of mirror-connect."""
+        config, count = config_from(await json_body(request)), _records(records)
+        shown = before.lower() == "true"
+        previewed = await herder.previews.preview(plugin, config, count, before=shown, topic=topic)
+        return await asyncio.to_thread(lambda: JSONResponse(PreviewBody.json_of(previewed)))
+
+
+def _records(text: str) -> int:
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_RECORDS))
+    if not digits or not 0 < int(text) <= MOST_RECORDS:
+        raise BadRequest(f"Invalid records {text}: give a number from 1 to {MOST_RECORDS}")
+    return int(text)
 
 
 def _bytes_per_second(text: str | None) -> float | None:

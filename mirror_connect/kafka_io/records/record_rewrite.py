@@ -144,16 +144,11 @@ def _of_legacy(
     on_filtered: Callable[[int], None],
     on_error: OnError | None,
 ) -> Iterator[Record]:
-    into_json = looks_into_json(steps)
     for offset, timestamp, before in records:
         if offset < from_offset:
             continue
         try:
-            rest = (
-                transformed_json(before, steps, offset, timestamp)
-                if into_json
-                else transformed(before, only_bytes(steps))
-            )
+            rest = after_steps((offset, timestamp, before), steps)
         except RecordError as error:
             if on_error is None:
                 raise
@@ -163,6 +158,14 @@ def _of_legacy(
             on_filtered(1)
         else:
             yield offset, timestamp, rest
+
+
+def after_steps(record: Record, steps: Steps) -> bytes | None:
+    """What one record's bytes become; None if the steps drop it. RecordError."""
+    offset, timestamp, rest = record
+    if looks_into_json(steps):
+        return transformed_json(rest, steps, offset, timestamp)
+    return transformed(rest, only_bytes(steps))
 
 
 def _with_the_brokers_time(view: BatchView, data: bytes, from_offset: int) -> ProducerBatch | None:

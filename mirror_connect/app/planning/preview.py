@@ -1,0 +1,228 @@
+"""A preview of a source connector: the source's last records as they would be copied. Nothing is written anywhere.
+
+What its transformations do to a record is decided by the code that copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from mirror_connect.app.planning.last_records import SourceRecord, last_records
+from mirror_connect.connectors import MirrorSource, connector_definition
+from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
+from mirror_connect.connectors.mirror.mirror_source import topic_selection
+from mirror_connect.connectors.mirror.settings import (
+    admin_timeout_s,
+    client_id,
+    required_source_admin,
+    source_consumer,
+)
+from mirror_connect.connectors.mirror.transforms import chain_of
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.connectors.record_steps import Steps
+from mirror_connect.connectors.rights import SOURCE_USER
+from mirror_connect.connectors.secrets import HIDDEN, redact, resolved_secrets
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
+from mirror_connect.kafka_io.records.record_rewrite import after_steps
+
+MOST_RECORDS: Final = 200
+# Of a key, a value or a header that is shown.
+SHOWN_BYTES: Final = 16 << 10
+# A shorter secret is in other bytes by accident.
+_TELLING: Final = 6
+# For each part of it: topics, offsets, records.
+CALL_S: Final = 15.0
+PREVIEW_S: Final = 45.0
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A key, a value, or a header's value. `data` is the text if it is UTF-8, else base64; its first bytes if it is long.
+
+    `size`: all of its bytes.
+    """
+
+    encoding: str
+    data: str
+    size: int
+
+    @classmethod
+    def of(cls, content: bytes | None, secrets: Collection[str] = ()) -> Content | None:
+        """None for a null. `secrets`: of the config, which a transformation may have put into a record."""
+        if content is None:
+            return None
+        try:
+            text = redact(content.decode(), secrets)
+        except UnicodeDecodeError:
+            for secret in secrets:
+                if len(secret) >= _TELLING:
+                    content = content.replace(secret.encode(), HIDDEN.encode())
+            return cls("base64", base64.b64encode(content[:SHOWN_BYTES]).decode(), len(content))
+        # A character may be cut in two.
+        return cls("text", text.encode()[:SHOWN_BYTES].decode(errors="ignore"), len(content))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header."""
+
+    key: str
+    value: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a record holds."""
+
+    key: Content | None
+    value: Content | None
+    headers: Sequence[Header]
+
+    @classmethod
+    def of(cls, parts: RecordParts, secrets: Collection[str] = ()) -> Contents:
+        """For people."""
+        headers = [
+            Header(redact(name.decode(errors="replace"), secrets), Content.of(content, secrets))
+            for name, content in parts.headers
+        ]
+        return cls(Content.of(parts.key, secrets), Content.of(parts.value, secrets), headers)
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedRecord:
+    """A record of the source. `before`: None unless it was asked for. `after`: None if it is dropped or in error.
+
+    `error`: why a transformation can't take it; nothing of the record is in it.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    remote_topic: str
+    kept: bool
+    error: str | None
+    before: Contents | None
+    after: Contents | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Records, the oldest first. `line`: why there may be fewer than there could be."""
+
+    records: Sequence[PreviewedRecord]
+    line: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For REST."""
+        return {"records": [asdict(record) for record in self.records], "line": self.line}
+
+
+def source_topics(settings: Settings, timeout: float) -> Mapping[str, int]:
+    """Every topic of the source, with its number of partitions. AdminError, ClusterUnreachable, NotAuthorized."""
+    name = f"source cluster {settings.text('source.cluster.alias')}"
+    return ClusterAdmin(required_source_admin(settings.originals), name, timeout, user=SOURCE_USER).topics()
+
+
+class Previewer:
+    """See the module. `topics`, `reads`: of the source."""
+
+    def __init__(
+        self,
+        topics: Callable[[Settings, float], Mapping[str, int]] = source_topics,
+        reads: Callable[..., tuple[list[SourceRecord], str]] = last_records,
+    ) -> None:
+        self._topics = topics
+        self._reads = reads
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="previews")
+
+    async def preview(
+        self, raw: Mapping[str, str], resolved: Mapping[str, str], count: int, *, before: bool, topic: str | None
+    ) -> Preview:
+        """Of a valid config. `topic`: of the source, of which alone.
+
+        ClusterUnreachable, NotAuthorized, AdminError, ConfigError.
+        """
+        definition = connector_definition(resolved["connector.class"])
+        if not isinstance(definition, MirrorSource):
+            raise ConfigError("connector.class", definition.simple_name, "only a MirrorSourceConnector copies records")
+        settings = definition.settings(resolved, raw)
+        work = asyncio.get_running_loop().run_in_executor(
+            self._threads,
+            lambda: self._preview(settings, resolved_secrets(raw, resolved), count, before=before, topic=topic),
+        )
+        try:
+            async with asyncio.timeout(PREVIEW_S):
+                return await work
+        except TimeoutError:
+            raise ClusterUnreachable(
+                f"The preview was not ready within {PREVIEW_S:g} s: the source is slow, or other previews are under way"
+            ) from None
+
+    def _preview(
+        self, settings: Settings, secrets: Collection[str], count: int, *, before: bool, topic: str | None
+    ) -> Preview:
+        timeout = min(admin_timeout_s(settings), CALL_S)
+        remote = remote_topics(settings, self._topics(settings, timeout))
+        if topic is not None and topic not in remote:
+            return Preview((), f"the connector would not copy {topic}, or there is no such topic")
+        partitions = [
+            TopicPartition(each, partition)
+            for each, (_, number) in sorted(remote.items())
+            if topic in (None, each)
+            for partition in range(number)
+        ]
+        properties = source_consumer(settings.originals)
+        identity = client_id(settings.originals, "preview", configured=properties.get("client.id"))
+        found, line = self._reads(properties, identity, partitions, count, timeout)
+        chain, policy = chain_of(settings.originals), topic_selection(settings).policy
+        records = []
+        for record in found:
+            copied_to = remote[record.topic][0]
+            # As app/worker_connectors/task_specs.py tells it to a task.
+            named = policy.named_topic(settings.text("source.cluster.alias"), record.topic)
+            steps = chain.steps(named, routed=named != copied_to)
+            records.append(_previewed(record, copied_to, steps, secrets, before=before))
+        return Preview(records, line or None)
+
+
+def remote_topics(settings: Settings, found: Mapping[str, int]) -> dict[str, tuple[str, int]]:
+    """The topics that would be copied: the name on the target, and the number of partitions. ConfigError."""
+    selection = topic_selection(settings)
+    selection.judge(found)
+    alias = settings.text("source.cluster.alias")
+    return {
+        topic: (selection.policy.remote_topic(alias, topic), partitions)
+        for topic, partitions in found.items()
+        if selection.should_replicate(topic)
+    }
+
+
+def _previewed(
+    record: SourceRecord, remote_topic: str, steps: Steps, secrets: Collection[str], *, before: bool
+) -> PreviewedRecord:
+    before_steps = rest_of(record.parts)
+    rest, error = None, None
+    try:
+        rest = after_steps((record.offset, record.timestamp, before_steps), steps)
+    except RecordError as failed:
+        error = f"transformation {failed.transformation}: {failed.reason}"
+    return PreviewedRecord(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.timestamp,
+        remote_topic,
+        rest is not None,
+        error,
+        Contents.of(record.parts, secrets) if before else None,
+        None if rest is None else Contents.of(parts_of(rest), secrets),
+    )

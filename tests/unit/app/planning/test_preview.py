@@ -1,0 +1,169 @@
+"""What a preview shows of a source's records, by the transformations of a config."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from mirror_connect.app.planning.last_records import SourceRecord
+from mirror_connect.app.planning.preview import SHOWN_BYTES, Content, Preview, PreviewedRecord, Previewer
+from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.records.record_parts import RecordParts
+from tests.fakes.connect_worker import source_config
+
+PACKAGE = "org.apache.kafka.connect.transforms."
+TOPICS = {"orders": 2, "clicks": 1, "__consumer_offsets": 50, "mm2-offset-syncs.B.internal": 1}
+FILTERED = {
+    "transforms": "gone,mark,route",
+    "transforms.gone.type": f"{PACKAGE}Filter",
+    "transforms.gone.predicate": "tombstone",
+    "predicates": "tombstone",
+    "predicates.tombstone.type": f"{PACKAGE}predicates.RecordIsTombstone",
+    "transforms.mark.type": f"{PACKAGE}InsertHeader",
+    "transforms.mark.header": "from",
+    "transforms.mark.value.literal": "eu",
+    "transforms.route.type": f"{PACKAGE}RegexRouter",
+    "transforms.route.regex": r"A\.(.*)",
+    "transforms.route.replacement": "eu-$1",
+}
+
+
+class FakeSource:
+    """Topics, and records of which the newest are read."""
+
+    def __init__(self, *records: SourceRecord) -> None:
+        self.records = records
+        self.asked: list[TopicPartition] = []
+
+    def topics(self, _settings: Settings, _timeout: float) -> Mapping[str, int]:
+        return TOPICS
+
+    def last(
+        self, properties: Mapping[str, str], _id: str, partitions: Sequence[TopicPartition], count: int, _timeout: float
+    ) -> tuple[list[SourceRecord], str]:
+        assert properties["bootstrap.servers"]
+        self.asked += partitions
+        return [record for record in self.records if (record.topic, record.partition) in partitions][-count:], ""
+
+
+def record(topic: str, offset: int, value: bytes | None, *headers: tuple[bytes, bytes]) -> SourceRecord:
+    return SourceRecord(topic, 0, offset, 1000 + offset, RecordParts(b"k", value, headers))
+
+
+async def previewed(
+    source: FakeSource,
+    more: Mapping[str, str],
+    *,
+    before: bool = False,
+    topic: str | None = None,
+    resolved: Mapping[str, str] | None = None,
+) -> Preview:
+    raw = {"name": "link", **source_config(topics="orders,clicks"), **more}
+    return await Previewer(source.topics, source.last).preview(
+        raw, {**raw, **(resolved or {})}, 20, before=before, topic=topic
+    )
+
+
+async def test_records_are_shown_as_they_would_be_copied() -> None:
+    source = FakeSource(
+        record("orders", 7, b"x", (b"h", b"v")), record("orders", 8, None), record("clicks", 1, b"\xff")
+    )
+    shown = await previewed(source, FILTERED)
+    assert [(each.topic, each.offset, each.remote_topic, each.kept) for each in shown.records] == [
+        ("orders", 7, "eu-orders", True),
+        ("orders", 8, "eu-orders", False),
+        ("clicks", 1, "eu-clicks", True),
+    ]
+    first, dropped, last = map(shown_of, shown.records)
+    assert first == {"key": "k", "value": "x", "headers": {"h": "v", "from": "eu"}}
+    assert dropped is None
+    assert last == {"key": "k", "value": base64.b64encode(b"\xff").decode(), "headers": {"from": "eu"}}
+    # Only what the connector would copy is read.
+    assert source.asked == [TopicPartition("clicks", 0), TopicPartition("orders", 0), TopicPartition("orders", 1)]
+
+
+MASKED = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "transforms": "mask",
+    "transforms.mask.type": f"{PACKAGE}MaskField$Value",
+    "transforms.mask.fields": "card",
+}
+
+
+async def test_a_record_that_a_transformation_cannot_take_is_in_error_and_shows_nothing() -> None:
+    source = FakeSource(record("orders", 7, b'{"card": "4111", "id": 1}'), record("orders", 8, b"4111 is no JSON"))
+    masked, broken = (await previewed(source, MASKED)).records
+    assert masked.after is not None
+    assert masked.after.value is not None
+    assert (masked.kept, json.loads(masked.after.value.data)) == (True, {"card": "", "id": 1})
+    assert (broken.kept, broken.after, broken.error is not None) == (False, None, True)
+    assert "4111" not in str((masked, broken))
+
+
+async def test_what_the_source_has_is_shown_on_request_alone() -> None:
+    source = FakeSource(record("orders", 7, b"x"))
+    (without,) = (await previewed(source, FILTERED)).records
+    (shown,) = (await previewed(source, FILTERED, before=True)).records
+    assert without.before is None
+    assert shown.before is not None
+    assert (shown.before.value, shown.before.headers) == (Content("text", "x", 1), [])
+
+
+async def test_records_of_one_topic_are_shown() -> None:
+    source = FakeSource(record("orders", 7, b"x"), record("clicks", 7, b"x"))
+    assert [each.topic for each in (await previewed(source, {}, topic="clicks")).records] == ["clicks"]
+    for topic in ("__consumer_offsets", "bills"):
+        none = await previewed(source, {}, topic=topic)
+        assert (none.records, none.line is not None) == ((), True)
+
+
+async def test_a_secret_that_a_transformation_writes_is_hidden() -> None:
+    source = FakeSource(record("orders", 7, b"\xffhunter2-hunter2"))
+    name = "transforms.mark.value.literal"
+    shown = await previewed(source, {**FILTERED, name: "${file:/s:p}"}, resolved={name: "hunter2-hunter2"})
+    assert "hunter2" not in str(shown)
+    after = shown.records[0].after
+    assert after is not None
+    assert [header.value for header in after.headers] == [Content("text", "[hidden]", 15)]
+    assert after.value == Content("base64", base64.b64encode(b"\xff[hidden]").decode(), 9)
+
+
+async def test_a_connector_that_copies_no_records_has_no_preview() -> None:
+    with pytest.raises(ConfigError, match="only a MirrorSourceConnector"):
+        await previewed(FakeSource(), {"connector.class": "MirrorHeartbeatConnector"})
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        pytest.param(None, None, id="null"),
+        pytest.param(b"", Content("text", "", 0), id="empty"),
+        pytest.param("ü".encode(), Content("text", "ü", 2), id="text"),
+        pytest.param(b"\x00\xff", Content("base64", "AP8=", 2), id="bytes"),
+        pytest.param(
+            b"a" + "ü".encode() * SHOWN_BYTES,
+            Content("text", "a" + "ü" * (SHOWN_BYTES // 2 - 1), 1 + 2 * SHOWN_BYTES),
+            id="a_character_is_cut_in_two",
+        ),
+    ],
+)
+def test_content_is_text_or_base64_and_limited(content: bytes | None, shown: Content | None) -> None:
+    assert Content.of(content) == shown
+
+
+def shown_of(found: PreviewedRecord) -> dict[str, object] | None:
+    """The texts of what a record becomes."""
+    after = found.after
+    if after is None:
+        return None
+    return {
+        "key": after.key and after.key.data,
+        "value": after.value and after.value.data,
+        "headers": {each.key: each.value and each.value.data for each in after.headers},
+    }
