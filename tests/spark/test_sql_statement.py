@@ -17,15 +17,8 @@ from typing import Any, Final
 import pytest
 
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
-from mirror_connect.spark_jobs.compute.records_table import PAD, ROW, VALUE, frame_type
-from mirror_connect.spark_jobs.compute.statement import (
-    ERROR,
-    KEEP,
-    Statement,
-    applied,
-    read_statement,
-    statement_session,
-)
+from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD, ROW, VALUE, frame_type
+from mirror_connect.spark_jobs.compute.statement import Statement, applied, read_statement, statement_session
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from mirror_connect.spark_jobs.session import open_session
 
