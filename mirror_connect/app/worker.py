@@ -30,6 +30,7 @@ from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.spark_host import SparkHost
+from mirror_connect.app.supervisor.statement_reader import StatementReader
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.worker_connectors.carried_specs import carried
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
@@ -126,6 +127,7 @@ class Worker:
                 config.converters,
                 derived=bool(flow),
                 exactly_once=backing.exactly_once,
+                statement_error=StatementReader(spark.questions).error,
             ),
             standalone=standalone,
             log_levels=LogLevels(tell_spark=spark.set_log_levels),

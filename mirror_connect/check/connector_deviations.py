@@ -97,6 +97,10 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
             "has none of the kind",
     ),
     ours(
+        "spark.transform.sql", "spark.transform.value.schema", "spark.transform.key.schema",
+        note="filters and changes records by [SQL](sql.md); MirrorMaker has none of the kind",
+    ),
+    ours(
         "sync.topic.acls.prefixed.enabled", "sync.topic.acls.remove.enabled",
         note="MirrorMaker has none of the kind; off unless set",
     ),

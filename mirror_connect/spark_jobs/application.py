@@ -21,6 +21,7 @@ from mirror_connect.spark_jobs.jvm_log import set_jvm_level
 from mirror_connect.spark_jobs.log_levels import apply
 from mirror_connect.spark_jobs.missing_executor import MissingExecutor
 from mirror_connect.spark_jobs.query import start_query, warm_up
+from mirror_connect.spark_jobs.questions import Questions
 from mirror_connect.spark_jobs.warm_executors import WarmExecutors
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Application:
     def __init__(self, hello: dict[str, Any], session: SparkSession) -> None:
         self._plan_http = InternalHttp(hello["url"], hello["token"])
         self._report_http = InternalHttp(hello["url"], hello["token"])
+        self._questions = Questions(InternalHttp(hello["url"], hello["token"]), session)
         # Where executors reach the worker: on a cluster not where this driver does.
         tasks = hello.get("tasks") or {"url": hello["url"], "fingerprint": ""}
         self._tasks_url: str = tasks["url"]
@@ -56,6 +58,7 @@ class Application:
     def run(self) -> None:
         """Applies the plan until the process ends."""
         threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
+        self._questions.start()
         version, cold = -1, True
         while True:
             try:

@@ -12,12 +12,14 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.spark_jobs.spark_settings import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
@@ -59,6 +61,23 @@ async def test_a_task_runs_and_says_what_it_writes_to(rig: SparkRig) -> None:
     await rig.until(lambda: (A, "B.topic") in rig.events.topics, "the topic was told")
     # The first test finds Spark starting, and so its task waiting.
     assert set(rig.events.of(A)[:-1]) <= {"UNASSIGNED"}
+
+
+async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig) -> None:
+    async def asked(text: str) -> dict[str, Any]:
+        return dict(await rig.spark.questions.ask("statement", TransformSql(text).to_json(), patience_s=200))
+
+    assert await asked("SELECT upper(topic) AS key FROM records WHERE offset > 5") == {
+        "columns": ["topic", "offset"],
+        "changes": ["key"],
+        "filters": True,
+    }
+    wrong = await asked("SELECT *\nFROM records ORDER BY key")
+    assert (wrong["setting"], "(line 2, column 14)" in wrong["problem"]) == (SQL, True)
+    # Deeper than a stack of the JVM.
+    deep = await asked(f"SELECT {'(' * 9000}key{')' * 9000} AS key FROM records")
+    assert "problem" in deep
+    assert "problem" not in await asked("SELECT * FROM records")
 
 
 async def test_its_jvm_maps_the_archive_of_classes_that_setup_made(rig: SparkRig) -> None:

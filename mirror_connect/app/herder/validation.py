@@ -27,6 +27,7 @@ from mirror_connect.connectors.config.values import parse
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.settings import PRODUCER_OVERRIDE
+from mirror_connect.connectors.mirror.transform_sql import OF_STATEMENTS, SQL, TransformSql, transform_sql_of
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
 from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, class_problem, is_user_class
 
@@ -39,6 +40,10 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
     return []
 
 
+async def _is_right(_: TransformSql) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
     """The worker's rules for connectors' configs. `converters`: its own, by their settings. `derived`: see ConfigNotices.
@@ -46,6 +51,8 @@ class ConfigRules:
     `exactly_once`: its `exactly.once.source.support`.
 
     `target_errors` finds settings of a resolved config that lead to another cluster than the rest; it may ask clusters.
+
+    `statement_error` asks Spark whether it can apply a statement: None, or the setting that is wrong with one line.
     """
 
     override_policy: OverridePolicy = field(default_factory=OverridePolicy)
@@ -54,6 +61,7 @@ class ConfigRules:
     converters: Mapping[str, str] = field(default_factory=dict)
     derived: bool = False
     exactly_once: Support = Support.DISABLED
+    statement_error: Callable[[TransformSql], Awaitable[tuple[str, str] | None]] = _is_right
 
 
 class Validation:
@@ -87,6 +95,7 @@ class Validation:
 
         judged, answer = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
         problems = await self._of_user_classes(judged, resolved, config)
+        problems |= await self._of_statement(judged, resolved)
         for info in answer["configs"]:
             errors = problems.get(info["value"]["name"], [])
             info["value"]["errors"].extend(errors)
@@ -125,6 +134,7 @@ class Validation:
             return judged
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
+        errors += [error for each in (await self._of_statement(judged, resolved)).values() for error in each]
         # Connect would store a config with nulls, and could never start the connector.
         nulls = [name for name, value in config.items() if value is None and not judged[name].errors]
         errors += [NULL_REFUSED] * len(nulls)
@@ -164,6 +174,14 @@ class Validation:
                 text = redact(problem, given | secrets_of(texts))
                 found[name] = [str(ConfigError(name, config.get(name), text))]
         return found
+
+    async def _of_statement(self, judged: Mapping[str, ValidatedKey], resolved: Config) -> dict[str, list[str]]:
+        """What Spark says of the statement, by setting. It is asked once all that is known without it is right."""
+        if SQL not in judged or any(judged[name].errors for name in judged if name.startswith(OF_STATEMENTS)):
+            return {}
+        sql = transform_sql_of(resolved)
+        found = None if sql is None else await self._rules.statement_error(sql)
+        return {} if found is None else {found[0]: [f"Invalid {found[0]}: {found[1]}"]}
 
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
         try:

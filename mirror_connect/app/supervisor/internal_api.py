@@ -101,7 +101,24 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
         spark.driver_report(body["slots"], body["runs"], jvm, executors, missing)
         return JSONResponse({})
 
-    return [Route("/plan", plan, methods=["GET"]), Route("/driver", driver, methods=["POST"])]
+    async def question(request: Request) -> Response:
+        if not _bearer_is(request, spark.driver_token):
+            return Response(status_code=UNAUTHORIZED)
+        return JSONResponse({"question": await spark.questions.next(PLAN_HOLD_S)})
+
+    async def answer(request: Request) -> Response:
+        if not _bearer_is(request, spark.driver_token):
+            return Response(status_code=UNAUTHORIZED)
+        body = await _json_of(request)
+        spark.questions.answer(body["number"], body["answer"])
+        return JSONResponse({})
+
+    return [
+        Route("/plan", plan, methods=["GET"]),
+        Route("/driver", driver, methods=["POST"]),
+        Route("/question", question, methods=["GET"]),
+        Route("/answer", answer, methods=["POST"]),
+    ]
 
 
 def _task_routes(spark: SparkHost) -> list[Route]:

@@ -24,6 +24,7 @@ from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, no_executor_line
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.spark_questions import SparkQuestions
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
@@ -122,6 +123,7 @@ class SparkHost:
             spark, new_application = launched.spark, launched.new_application
         self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
         self.placement: Final = ExecutorPlacement(clock, self._runs)
+        self.questions: Final = SparkQuestions(lambda: self._keeper.absence)
         self._missing: MissingExecutor | None = None
         self._shared: _SharedProcess | None = None
         # Processes that it was, which have hung on a cluster.
@@ -149,8 +151,9 @@ class SparkHost:
     async def end(self, patience_s: float = 1.0) -> None:
         """Ends Spark; afterwards no process of it is alive."""
         await self._keeper.end(patience_s)
-        # Answers a held plan request: a server that closes would cancel it, with a stack trace.
+        # Answers held requests: a server that closes would cancel them, with a stack trace.
         self.change_plan()
+        self.questions.end()
 
     # --- for supervisors --------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ from mirror_connect.connectors.mirror.settings import (
     mirror_warnings,
     source_consumer,
 )
+from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, SQL, VALUE_SCHEMA, check_sql
 from mirror_connect.connectors.mirror.transforms import chain_of, check_transforms, has_route
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
@@ -126,6 +127,13 @@ OWN_KEYS: Final = ConfigTable(
     Key(SAMPLING_CPU_SHARE, DOUBLE, 0.05, LOW,
         "The most CPU seconds that verifying may use for each CPU second of copying. 1: every record, at any CPU cost.",
         validator=between(0.001, 1)),
+    Key(SQL, STRING, None, LOW,
+        "One SELECT over the table records, which Spark applies to each record. WHERE says which records are copied. A "
+        "column that is not selected stays as it is."),
+    Key(VALUE_SCHEMA, STRING, None, LOW,
+        "The fields of the JSON objects in values, as id BIGINT, name STRING. Then value.name is a field in the statement. "
+        "An object with the changed fields is written as JSON."),
+    Key(KEY_SCHEMA, STRING, None, LOW, "As spark.transform.value.schema, for keys."),
 )
 # fmt: on
 
@@ -149,6 +157,7 @@ class MirrorSource(ConnectorDefinition):
         _check_exactly_once(results, config)
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
         check_transforms(results, config, as_written)
+        check_sql(results, config, as_written)
         _check_sampling(results, config)
         _check_prefixed_acls(results, config)
 
@@ -199,10 +208,14 @@ def _check_offset_syncs(results: dict[str, ValidatedKey], config: Mapping[str, s
 
 def _check_sampling(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
     sampling = results.get(SAMPLING_ENABLED)
-    if sampling is not None and sampling.parsed and results["transforms"].parsed and not _only_routes(config):
+    if sampling is None or not sampling.parsed:
+        return
+    by_steps = results["transforms"].parsed and not _only_routes(config)
+    if by_steps or SQL in results:
         sampling.errors.append(
             f"Invalid value {sampling.value} for configuration {SAMPLING_ENABLED}: copies of transformed records differ "
-            "from their originals, so they can't be verified: leave out this setting, or transforms"
+            f"from their originals, so they can't be verified: leave out this setting, or "
+            f"{'transforms' if by_steps else SQL}"
         )
 
 

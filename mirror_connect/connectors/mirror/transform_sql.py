@@ -15,10 +15,11 @@ from mirror_connect.connectors.config.table import LOW, PASSWORD, Key, Validated
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.secrets import HIDDEN
 
-SQL: Final = "spark.transform.sql"
-VALUE_SCHEMA: Final = "spark.transform.value.schema"
-KEY_SCHEMA: Final = "spark.transform.key.schema"
-SECRET: Final = "spark.transform.secret."
+OF_STATEMENTS: Final = "spark.transform."
+SQL: Final = f"{OF_STATEMENTS}sql"
+VALUE_SCHEMA: Final = f"{OF_STATEMENTS}value.schema"
+KEY_SCHEMA: Final = f"{OF_STATEMENTS}key.schema"
+SECRET: Final = f"{OF_STATEMENTS}secret."
 MOST_SECRETS: Final = 100
 # Of one statement; Spark's parser takes seconds for more.
 MOST_CHARACTERS: Final = 100_000

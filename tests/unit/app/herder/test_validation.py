@@ -16,6 +16,7 @@ from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.config.converter_settings import check_converters
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from tests.fakes.connect_worker import FakeResolver, FakeWorker, source_config
 from tests.fakes.topic_log import FakeTopicLog
 
@@ -209,3 +210,36 @@ async def test_a_config_that_takes_long_to_judge_keeps_nobody_waiting(monkeypatc
     done_before = asked.done()
     go_on.set()
     assert (done_before, (await asked)["error_count"]) == (False, 0)
+
+
+SELECT = "spark.transform.sql"
+
+
+async def test_a_statement_that_spark_refuses_is_an_error_of_its_setting() -> None:
+    asked: list[TransformSql] = []
+
+    async def error(sql: TransformSql) -> tuple[str, str]:
+        asked.append(sql)
+        return SELECT, "ORDER BY is not taken (line 1, column 23)"
+
+    config = {"name": "a", **source_config(), SELECT: "SELECT * FROM records ORDER BY key"}
+    config["spark.transform.secret.salt"] = "geheim"
+    judge = validation(ConfigRules(statement_error=error))
+    answer = await judge.infos("MirrorSource", config)
+    found = {info["value"]["name"]: info["value"] for info in answer["configs"]}
+    said = f"Invalid {SELECT}: ORDER BY is not taken (line 1, column 23)"
+    assert (answer["error_count"], found[SELECT]["errors"]) == (1, [said])
+    assert "geheim" not in str(answer)
+    with pytest.raises(InvalidConfig, match="ORDER BY is not taken"):
+        await judge.check(config)
+    assert [(each.text, each.secret_names) for each in asked] == [(config[SELECT], ("salt",))] * 2
+
+
+async def test_spark_is_not_asked_about_a_statement_that_is_wrong_without_it() -> None:
+    async def error(_: TransformSql) -> tuple[str, str]:
+        raise AssertionError
+
+    judge = validation(ConfigRules(statement_error=error))
+    for wrong in ({SELECT: " "}, {"spark.transform.value.schema": "id INT"}, {}):
+        answer = await judge.infos("MirrorSource", {"name": "a", **source_config(), **wrong})
+        assert answer["error_count"] == len(wrong)

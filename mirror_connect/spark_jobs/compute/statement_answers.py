@@ -1,0 +1,23 @@
+"""What Spark says of a connector's statement, for the worker that asks: its columns, or one line about what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.spark_jobs.compute.statement import read_statement
+from mirror_connect.spark_jobs.compute.statement_error import StatementError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def statement_answer(session: SparkSession, body: Any) -> dict[str, Any]:
+    """The answer about a statement. `session`: of `statement_session`."""
+    sql = TransformSql.from_json(body)
+    try:
+        found = read_statement(session, sql)
+    except StatementError as error:
+        text = error.line(sql.text) if error.setting is None else error.problem
+        return {"problem": text, "setting": error.setting or SQL}
+    return {"columns": list(found.columns), "changes": list(found.changes), "filters": found.filters}

@@ -1,0 +1,99 @@
+"""Questions for Spark's driver, and what becomes of those that nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mirror_connect.app.supervisor.spark_questions import MOST_WAITING, SparkAway, SparkQuestions
+from mirror_connect.app.supervisor.statement_reader import StatementReader
+from mirror_connect.connectors.mirror.transform_sql import SQL, VALUE_SCHEMA, TransformSql
+
+LONG_S = 60.0
+
+
+async def answered(questions: SparkQuestions, *answers: Any) -> None:
+    """The driver."""
+    for each in answers:
+        question = await questions.next(LONG_S)
+        assert question is not None
+        questions.answer(question["number"], each)
+
+
+async def test_a_question_gets_its_own_answer() -> None:
+    questions = SparkQuestions(lambda: None)
+    first, second = (asyncio.create_task(questions.ask("add", each)) for each in (1, 2))
+    asked = [await questions.next(LONG_S), await questions.next(LONG_S)]
+    assert [each and (each["kind"], each["body"]) for each in asked] == [("add", 1), ("add", 2)]
+    for each in reversed(asked):
+        assert each is not None
+        questions.answer(each["number"], each["body"] + 10)
+    assert (await first, await second) == (11, 12)
+
+
+async def test_a_question_waits_for_spark_and_then_says_why_there_is_none() -> None:
+    questions = SparkQuestions(lambda: "Waiting for Spark")
+    with pytest.raises(SparkAway, match="Waiting for Spark"):
+        await questions.ask("add", 1, patience_s=0.01)
+    # Whoever asked is gone: the driver that comes later has nothing to do for it.
+    assert await questions.next(0.01) is None
+
+
+async def test_a_late_answer_is_for_nobody() -> None:
+    questions = SparkQuestions(lambda: None)
+    asking = asyncio.create_task(questions.ask("add", 1, patience_s=0.05))
+    question = await questions.next(LONG_S)
+    assert question is not None
+    with pytest.raises(SparkAway):
+        await asking
+    questions.answer(question["number"], 2)
+    questions.answer(99, 2)
+
+
+async def test_questions_that_wait_are_limited() -> None:
+    questions = SparkQuestions(lambda: None)
+    waiting = [asyncio.create_task(questions.ask("add", each)) for each in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(SparkAway, match="other questions"):
+        await questions.ask("add", 1)
+    for each in waiting:
+        each.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_a_held_request_ends_with_spark() -> None:
+    questions = SparkQuestions(lambda: None)
+    held = asyncio.create_task(questions.next(LONG_S))
+    await asyncio.sleep(0)
+    questions.end()
+    assert await held is None
+
+
+async def test_an_answer_about_a_statement_is_a_setting_and_a_line() -> None:
+    questions = SparkQuestions(lambda: None)
+    reader = StatementReader(questions)
+    sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
+    answers = (
+        {"columns": [], "changes": [], "filters": False},
+        {"problem": "it is wrong", "setting": VALUE_SCHEMA},
+        {"problem": "Spark could not read it", "setting": None},
+    )
+    driver = asyncio.create_task(answered(questions, *answers))
+    assert [await reader.error(sql) for _ in answers] == [
+        None,
+        (VALUE_SCHEMA, "it is wrong"),
+        (SQL, "Spark could not read it"),
+    ]
+    await driver
+
+
+async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
+    questions = SparkQuestions(lambda: None)
+    sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
+    asking = asyncio.create_task(StatementReader(questions).error(sql))
+    question = await questions.next(LONG_S)
+    assert "geheim" not in str(question)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
