@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
-from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.connectors.mirror.transform_sql import MOST_NESTED, SQL, TransformSql
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.spark_jobs.spark_settings import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
@@ -74,9 +74,9 @@ async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig) -> No
     }
     wrong = await asked("SELECT *\nFROM records ORDER BY key")
     assert (wrong["setting"], "(line 2, column 14)" in wrong["problem"]) == (SQL, True)
-    # Deeper than a stack of the JVM.
-    deep = await asked(f"SELECT {'(' * 9000}key{')' * 9000} AS key FROM records")
-    assert "problem" in deep
+    # Deeper than a stack of the JVM, and as deep as a config may have it.
+    assert "problem" in await asked(f"SELECT {'NOT ' * 4000}true AND true AS key FROM records")
+    assert "problem" not in await asked(f"SELECT {'(' * MOST_NESTED}key{')' * MOST_NESTED} AS key FROM records")
     assert "problem" not in await asked("SELECT * FROM records")
 
 

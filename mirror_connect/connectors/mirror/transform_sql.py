@@ -21,8 +21,10 @@ VALUE_SCHEMA: Final = f"{OF_STATEMENTS}value.schema"
 KEY_SCHEMA: Final = f"{OF_STATEMENTS}key.schema"
 SECRET: Final = f"{OF_STATEMENTS}secret."
 MOST_SECRETS: Final = 100
-# Of one statement; Spark's parser takes seconds for more.
-MOST_CHARACTERS: Final = 100_000
+# Of one statement. Spark's parser needs more than its JVM has for 9,000 nested brackets, and all tasks end with the JVM.
+MOST_CHARACTERS: Final = 20_000
+MOST_NESTED: Final = 50
+_OPENING, _CLOSING = "([<", ")]>"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Config = Mapping[str, str | None]
@@ -61,6 +63,9 @@ def transform_sql_of(config: Config) -> TransformSql | None:
         return None
     if not text.strip():
         raise ConfigError(SQL, text, "it has no statement")
+    for setting in (SQL, VALUE_SCHEMA, KEY_SCHEMA):
+        if (problem := too_much(config.get(setting) or "")) is not None:
+            raise ConfigError(setting, None, problem)
     secrets = {name: config[SECRET + name] or "" for name in _secret_names(config)}
     for name in secrets:
         if (problem := _problem_of_name(name, secrets)) is not None:
@@ -101,9 +106,21 @@ def _problems_of_text(setting: str, text: str, written: str | None) -> list[str]
         return [f"Invalid value {written} for configuration {setting}: it can't come from a config provider: {what}"]
     if not text.strip():
         return [f"Invalid {setting}: it is empty"]
+    problem = too_much(text)
+    return [] if problem is None else [f"Invalid {setting}: {problem}"]
+
+
+def too_much(text: str) -> str | None:
+    """Why Spark is not asked to read a text; None if it can be. Brackets in strings count, too."""
     if len(text) > MOST_CHARACTERS:
-        return [f"Invalid {setting}: more than {MOST_CHARACTERS} characters"]
-    return []
+        return f"more than {MOST_CHARACTERS} characters"
+    depth = 0
+    for character in text:
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if depth > MOST_NESTED:
+            return f"more than {MOST_NESTED} brackets within each other"
+        depth = max(depth, 0)
+    return None
 
 
 def _secret_names(config: Config) -> list[str]:

@@ -62,6 +62,8 @@ def test_nothing_shows_a_secret_and_sparks_driver_never_has_it() -> None:
     [
         pytest.param({SQL: " "}, [SQL], id="empty_statement"),
         pytest.param({SQL: "x" * (MOST_CHARACTERS + 1)}, [SQL], id="endless_statement"),
+        pytest.param({SQL: f"SELECT {'(' * 51}key{')' * 51} AS key FROM records"}, [SQL], id="deep_statement"),
+        pytest.param({SQL: TEXT, VALUE_SCHEMA: "a STRUCT<b: " * 51}, [VALUE_SCHEMA], id="deep_schema"),
         pytest.param({SQL: TEXT, VALUE_SCHEMA: ""}, [VALUE_SCHEMA], id="empty_schema"),
         pytest.param({VALUE_SCHEMA: "id INT"}, [VALUE_SCHEMA], id="schema_without_a_statement"),
         pytest.param({f"{SECRET}salt": "x"}, [f"{SECRET}salt"], id="secret_without_a_statement"),
@@ -92,7 +94,7 @@ def test_a_statement_never_comes_from_a_config_provider() -> None:
     assert "geheim" not in str(found)
 
 
-@pytest.mark.parametrize("config", [{SQL: ""}, {SQL: TEXT, f"{SECRET}1": "x"}])
+@pytest.mark.parametrize("config", [{SQL: ""}, {SQL: TEXT, f"{SECRET}1": "x"}, {SQL: "(" * 51}])
 def test_a_config_that_was_never_validated_is_refused_too(config: dict[str, str | None]) -> None:
     with pytest.raises(ConfigError):
         transform_sql_of(config)
