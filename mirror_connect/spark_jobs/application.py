@@ -109,11 +109,20 @@ class Application:
             try:
                 handle = RunHandle(self._tasks_url, run_id, run["token"], self._fingerprint)
                 scratch = str(self._scratch / run_id)
-                self._queries[run_id] = start_query(self._session, handle, scratch, shared=run["shared"])
+                self._queries[run_id] = self._start(run, handle, scratch)
                 log.debug("Start: the query of run %s is started", run_id)
             except Exception as error:  # the worker shows it as the failure of this task alone
                 log.exception("query of run %s did not start", run_id)
                 self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
+
+    def _start(self, run: dict[str, Any], handle: RunHandle, scratch: str) -> Any:
+        if run.get("sql") is None:
+            return start_query(self._session, handle, scratch, shared=run["shared"])
+        # Most drivers never need these.
+        from mirror_connect.connectors.mirror.transform_sql import TransformSql  # noqa: PLC0415
+        from mirror_connect.spark_jobs.computing_query import start_computing_query  # noqa: PLC0415
+
+        return start_computing_query(self._session, handle, TransformSql.from_json(run["sql"]), scratch)
 
     def _stop(self, run_id: str, query: Any) -> None:
         try:

@@ -23,13 +23,16 @@ from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Partit
 from mirror_connect.spark_jobs.executor_place import executor_place
 from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.log_levels import log_of_a_task
-from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
+from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS, SparkLostError
 from mirror_connect.spark_jobs.worker_client import NeverReachedError, WorkerClient
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from mirror_connect.spark_jobs.compute.round_trip import RoundTrip
 
     ArrowFunction = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
@@ -58,8 +61,17 @@ def start_clock(
     session: SparkSession, function: ArrowFunction, name: str, scratch: str, *, once: bool = False
 ) -> StreamingQuery:
     """Starts a query that calls `function` once per epoch, in a Python worker process. `once`: it ends after one epoch."""
-    clock = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
-    writer = _map_in_arrow(clock, function).writeStream.format("noop").queryName(name)
+    return start_writing(map_in_arrow(clock_of(session), function), name, scratch, once=once)
+
+
+def clock_of(session: SparkSession) -> DataFrame:
+    """A frame of one row for each epoch."""
+    return session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
+
+
+def start_writing(frame: DataFrame, name: str, scratch: str, *, once: bool = False) -> StreamingQuery:
+    """Starts the query whose last step is this one, as its rows go nowhere. `scratch`, `once`: see above."""
+    writer = frame.writeStream.format("noop").queryName(name)
     if once:
         writer = writer.trigger(availableNow=True)
     # Of the driver's host: a path alone would be one of Hadoop's default file system, as HDFS where Spark runs on YARN.
@@ -81,18 +93,18 @@ def do_nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBa
     yield from ()
 
 
-def _map_in_arrow(frame: DataFrame, function: ArrowFunction) -> DataFrame:
+def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType | None = None) -> DataFrame:
     """`DataFrame.mapInArrow` without pandas, which that method imports but never uses (40 MB in the driver).
 
-    The schema is not a text, for which Spark would start its parser.
+    `schema`: of the function's rows; None if it has none. It is not a text, for which Spark would start its parser.
     """
     from pyspark.sql import DataFrame  # noqa: PLC0415 — task processes do not need it
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
     from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
     from pyspark.util import PythonEvalType  # noqa: PLC0415
 
-    schema = StructType([StructField("epoch", LongType())])
-    udf = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    made = schema or StructType([StructField("epoch", LongType())])
+    udf = UserDefinedFunction(function, made, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = udf(*[frame[name] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
@@ -125,17 +137,18 @@ def shared_function(handle: RunHandle) -> ArrowFunction:
 
 def run_epoch(handle: RunHandle, seconds: float) -> None:
     """Runs one epoch. It reports an error of the task to the worker, which decides what follows. NeverReachedError."""
-    _run(epoch_of(handle, seconds))
+    run_in_loop(epoch_of(handle, seconds))
 
 
 def run_shared_epoch(handle: RunHandle) -> None:
     """Runs the epochs of all light tasks, until the worker has none any more. NeverReachedError."""
     from mirror_connect.spark_jobs.shared_process import SharedProcess  # noqa: PLC0415 — the driver needs it not
 
-    _run(SharedProcess(handle, epoch_of).run())
+    run_in_loop(SharedProcess(handle, epoch_of).run())
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Runs the work of a task's process."""
     import uvloop  # noqa: PLC0415 — only task processes need it
 
     log_of_a_task()
@@ -162,12 +175,17 @@ def outliving_the_daemon() -> Iterator[None]:
 
 
 async def epoch_of(
-    handle: RunHandle, seconds: float, beginning: AbstractAsyncContextManager[None] | None = None
+    handle: RunHandle,
+    seconds: float,
+    beginning: AbstractAsyncContextManager[None] | None = None,
+    computing: RoundTrip | None = None,
 ) -> None:
     """One epoch of a run's task. `beginning`: held while the task is made, which may take the loop for half a second.
 
     Given in a process with other tasks, of which only one begins at a time, so that the loop has a turn in between.
+    `computing`: what takes the task's records to Spark, which transforms them.
     """
+    from mirror_connect.spark_jobs.tasks.mirror_source import run_source_task  # noqa: PLC0415 — see the next line
     from mirror_connect.spark_jobs.tasks.registry import TASKS  # noqa: PLC0415 — the driver needs no Kafka client
 
     loop = asyncio.get_running_loop()
@@ -189,7 +207,10 @@ async def epoch_of(
     abandoning: asyncio.Task[None] | None = None
     try:
         async with beginning or contextlib.nullcontext():
-            task = asyncio.ensure_future(TASKS[spec.connector_class](spec, client))
+            run = TASKS[spec.connector_class]
+            task = asyncio.ensure_future(
+                run(spec, client) if computing is None else run_source_task(spec, client, computing)
+            )
             await asyncio.sleep(0)
         if shared:
             # A process of its own would be killed.
@@ -197,6 +218,9 @@ async def epoch_of(
         await task
     except RunOverError:
         return
+    except SparkLostError as error:
+        # The task has committed. Spark tries it again, as after the death of this process.
+        client.log(f"Its epoch ends: {error}")
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — the worker shows it as the task's trace
         # Only the worker knows whether the other task is the rightful one.
         state, trace = FENCED if isinstance(error, FencedError) else FAILED, trace_of(error)

@@ -18,6 +18,10 @@ from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, Ta
 EPOCH_SECONDS: Final = 900.0
 
 
+class SparkLostError(Exception):
+    """Spark gives a task no rows back any more: its JVM, or the other Python process, has ended."""
+
+
 class UnderOrders:
     """Derives what a task must do from its newest orders and the end of its epoch."""
 

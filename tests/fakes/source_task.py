@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.spark_jobs.copy.computed_batch import Computing
 from mirror_connect.spark_jobs.mapping import offset_ranges_reader, offset_syncs_writer
 from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
 from tests.fakes.source_spec import OFFSETS, source_spec
@@ -50,10 +51,15 @@ class SourceTaskWorld:
         )
 
     @contextlib.asynccontextmanager
-    async def running(self, spec: TaskSpec, stored: Callable[[str, int], Stored] | None = None) -> AsyncIterator[None]:
+    async def running(
+        self,
+        spec: TaskSpec,
+        stored: Callable[[str, int], Stored] | None = None,
+        computing: Computing | None = None,
+    ) -> AsyncIterator[None]:
         """The task, from its start to its end: it is abandoned if it hasn't ended. Raises what `until` hasn't raised."""
         self.link = FakeWorkerLink(spec, stored)
-        self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
+        self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link, computing))
         try:
             yield
         finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.record_batch import split_fetch
@@ -48,12 +49,16 @@ class SparkRows:
         columns: tuple[str, ...] = ("value",),
         changes: tuple[str, ...] = ("value",),
         change: Callable[[Iterator[Any]], Iterator[Any]] = lambda batches: batches,
+        *,
         secret_names: tuple[str, ...] = (),
+        text: str = "",
     ) -> None:
         self.attempt = next(_attempts)
         self.listener = FeederListener(TOKEN, self.attempt)
         fed = (answered(each, statement) for each in relayed(TOKEN, self.attempt))
-        self.trip = RoundTrip(change(fed), self.listener, columns, changes, secret_names)
+        self.trip = RoundTrip(
+            change(fed), self.listener, columns, changes, TransformSql(text, secret_names=secret_names)
+        )
         self.ended: list[ComputedBatch] = []
         self.trip.start()
 

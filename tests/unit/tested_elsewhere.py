@@ -170,7 +170,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "spark_jobs/compute/written_columns.py": "tests/spark/test_sql_statement.py: needs Spark, through spark_jobs/compute/statement.py",
     "spark_jobs/copy/acknowledged.py": "tests/unit/spark_jobs/copy/test_transactional_flow.py: what is told when a transaction is committed",
     "spark_jobs/copy/commit_measures.py": "tests/unit/spark_jobs/copy/test_copy_measures.py: measures the commits of a task's source offsets",
-    "spark_jobs/copy/computed_batch.py": "tests/unit/spark_jobs/copy/test_read_ahead.py: a batch on its way, dropped or taken",
     "spark_jobs/copy/request_rows.py": "tests/unit/spark_jobs/copy/test_copy_measures.py: makes rows of what a task's clusters have counted of their requests",
     "spark_jobs/copy/stalled_partition.py": "tests/unit/spark_jobs/copy/test_stalled_partitions.py: a dataclass, through spark_jobs/copy/stalled_partitions.py",
     "spark_jobs/copy/transaction_watch.py": "tests/unit/spark_jobs/copy/test_transactional_flow.py: when a poll ends",

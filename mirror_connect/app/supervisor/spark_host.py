@@ -25,6 +25,7 @@ from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, no_executor_line
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.spark_questions import SparkQuestions
+from mirror_connect.app.supervisor.task_placement import statement_of
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
@@ -276,6 +277,7 @@ class SparkHost:
                 "connector": f"{owner.flow}|{run.task.connector}" if owner.flow else run.task.connector,
                 "task": run.task.task,
                 "shared": False,
+                **_statement(run),
             }
             for owner, run in self._planned(shared=False)
         ]
@@ -388,3 +390,9 @@ class SparkHost:
 
     def _runs(self) -> Iterator[TaskRun]:
         return itertools.chain.from_iterable(owner.runs for owner in self._owners)
+
+
+def _statement(run: TaskRun) -> dict[str, Any]:
+    """What the driver is told of the run's statement: no value of a secret."""
+    sql = statement_of(run)
+    return {} if sql is None else {"sql": sql.to_json()}

@@ -7,7 +7,8 @@ the next epoch begins in the other process.
 If the shared process dies, some of its tasks have processes of their own for a while, as far as there are slots. So a task
 that makes its process die ends alone sooner or later, as any task does. Not all at once: memory may have been the reason.
 
-A task with a user's policy never shares a process, because it waits for that user's code.
+A task with a user's policy never shares a process, because it waits for that user's code. Nor does one whose records Spark
+transforms: all that it copies goes through a query of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from typing import Final, NamedTuple
 
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.known_connectors import CONNECTORS
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+from mirror_connect.connectors.mirror.transform_sql import TransformSql, transform_sql_of
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.user_code.user_class import is_user_class
 
@@ -132,8 +136,18 @@ class TaskPlacement:
         return self._clock() < self._alone_until.get(run.task, 0.0)
 
 
+def statement_of(run: TaskRun) -> TransformSql | None:
+    """What Spark does with the records of the run's task; None: nothing."""
+    if not isinstance(CONNECTORS.get(run.identity.get("connector.class", "")), MirrorSource):
+        return None
+    try:
+        return transform_sql_of(run.identity)
+    except ConfigError:
+        return None  # the task says so, and copies nothing
+
+
 def _definition(run: TaskRun) -> ConnectorDefinition | None:
-    """None if it never shares a process: its class comes from a config provider, or a user's code is asked."""
-    if is_user_class(run.identity.get("replication.policy.class", "")):
+    """None if it never shares a process: its class comes from a config provider, or a user's code or Spark is asked."""
+    if is_user_class(run.identity.get("replication.policy.class", "")) or statement_of(run) is not None:
         return None
     return CONNECTORS.get(run.identity.get("connector.class", ""))

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from mirror_connect.connectors.mirror.transform_sql import SQL
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import (
@@ -179,3 +181,27 @@ def _headers_of(column: Any) -> HeadersColumn | None:
     assert contents is not None
     # A field of a slice begins where the slice does.
     return HeadersColumn(_validity(column), memoryview(column.buffers()[1]), names, contents, column.offset)
+
+
+class RowErrors:
+    """The errors of the rows of a batch. `reasons`: the column of them."""
+
+    def __init__(self, batch: ProducerBatch, reasons: Any) -> None:
+        self._batch = batch
+        self._reasons = reasons
+        found = read_columns(batch, (KEY, VALUE))
+        assert found.keys is not None
+        assert found.values is not None
+        self._keys = _bytes(found.keys, batch.count, pa.binary())
+        self._values = _bytes(found.values, batch.count, pa.binary())
+
+    def of(self, number: int) -> RecordError:
+        """The error of the record with this number."""
+        ((offset, _),) = SourceOffsets(self._batch).of(number, 1)
+        return RecordError(
+            offset,
+            SQL,
+            self._reasons[number].as_py(),
+            key=self._keys[number].as_py(),
+            value=self._values[number].as_py(),
+        )

@@ -20,15 +20,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.kafka_io.records.compression import NONE, CodecError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
-from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of, keep_column, whole_column
+from mirror_connect.spark_jobs.compute.arrow_rows import RowErrors, Rows, changes_of, keep_column, whole_column
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, closed_quietly
 from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, ROW
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
+from mirror_connect.spark_jobs.task_context import SparkLostError
 
 # The shortest time between two flushes: each costs Spark and the feeder about a millisecond of processor time.
 FLUSH_S: Final = 0.005
@@ -43,23 +47,23 @@ END_S: Final = 20.0
 _BUFFER: Final = 256 << 10
 
 
-class SparkLostError(Exception):
-    """Spark gives no rows back any more: its JVM, or the other Python process, has ended."""
-
-
 class StrangeRowsError(Exception):
     """Spark has given back other rows than it got: a bug here, or of a statement's query."""
 
 
 @dataclass(slots=True, eq=False)
 class _Trip:
-    """One submitted batch. `left`: pieces that are on their way, and one while more may follow."""
+    """One submitted batch. `left`: pieces that are on their way, and one while more may follow.
+
+    `error`: of a record, behind the last piece that was made. `behind`: why there are no more pieces than these.
+    """
 
     batch: ComputedBatch
     left: int = 1
     made: list[ProducerBatch] = field(default_factory=list)
     filtered: int = 0
     error: Exception | None = None
+    behind: Exception | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -85,12 +89,13 @@ class RoundTrip:
         listener: FeederListener,
         columns: Sequence[str],
         changes: Sequence[str],
-        secret_names: Sequence[str] = (),
+        sql: TransformSql,
     ) -> None:
+        self.sql = sql
         self._rows = rows
         self._listener = listener
         self._changes = tuple(changes)
-        self._encoder = Rows(columns, secret_names)
+        self._encoder = Rows(columns, sql.secret_names)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._submitted: queue.SimpleQueue[ComputedBatch | None] = queue.SimpleQueue()
         self._sent: deque[_Sent] = deque()
@@ -98,7 +103,7 @@ class RoundTrip:
         # What both threads change of a trip.
         self._lock = threading.Lock()
         self._bytes = 0
-        self._closing = False
+        self._closing = self._tolerant = False
         self._error: Exception | None = None
         self._lost: asyncio.Future[None] | None = None
         self._sending = threading.Thread(target=self._send_all, name="to-spark", daemon=True)
@@ -109,8 +114,9 @@ class RoundTrip:
         self._reading.start()
         self._sending.start()
 
-    def begin(self, secrets: Mapping[str, str]) -> None:
-        """In the event loop that batches will be submitted in."""
+    def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:
+        """See Computing."""
+        self._tolerant = tolerant
         self._encoder.know(secrets)
         self._loop = asyncio.get_running_loop()
         self._lost = self._loop.create_future()
@@ -118,7 +124,7 @@ class RoundTrip:
             self._lose(self._error)
 
     async def watch(self) -> None:
-        """Raises SparkLostError, or StrangeRowsError, when it happens."""
+        """See Computing."""
         assert self._lost is not None
         await asyncio.shield(self._lost)
 
@@ -183,9 +189,8 @@ class RoundTrip:
                     for piece, codec in self._pieces(trip):
                         self._send_piece(stream, _Sent(trip, piece, codec))
                         unflushed = True
-                except CorruptBatchError as error:
-                    with self._lock:
-                        trip.error = trip.error or error
+                except (CorruptBatchError, RecordError) as error:
+                    trip.behind = error
             self._arrived(trip)
 
     def _pieces(self, trip: _Trip) -> Iterator[tuple[ProducerBatch, int]]:
@@ -195,7 +200,13 @@ class RoundTrip:
             with self._lock:
                 trip.filtered += records
 
-        pieces = rewrite(_plain(batch.view), batch.from_offset, batch.steps, filter_some)
+        def skip(error: RecordError) -> None:
+            # The other thread may add what Spark has found in a piece before.
+            with self._lock:
+                batch.skipped.add(error)
+
+        on_error = skip if self._tolerant else None
+        pieces = rewrite(_plain(batch.view), batch.from_offset, batch.steps, filter_some, on_error)
         yield from uncompressed_pieces(batch.view, pieces)
 
     def _send_piece(self, stream: Any, sent: _Sent) -> None:
@@ -278,27 +289,44 @@ class RoundTrip:
             made, filtered, error = self._applied(sent)
             if made is not None:
                 trip.made.append(made)
+            trip.error = error
             with self._lock:
                 trip.filtered += filtered
-                trip.error = trip.error or error
         self._arrived(trip)
 
     def _applied(self, sent: _Sent) -> tuple[ProducerBatch | None, int, Exception | None]:
+        """What the rows make of a piece, how many records they drop, and the error of the record behind it."""
         piece, parts = sent.piece, sent.parts
-        errors = whole_column(parts, ERROR)
+        errors, kept = whole_column(parts, ERROR), whole_column(parts, KEEP)
+        failed: RecordError | None = None
+        skipped = 0
         if errors.null_count < len(errors):
-            number = errors.is_valid().index(True).as_py()
-            raise StrangeRowsError(f"record {number} has the error {errors[number].as_py()}")
-        kept = whole_column(parts, KEEP)
+            kept = pc.and_(kept, errors.is_null())
+            failing = [number for number, there in enumerate(errors.is_valid().to_pylist()) if there]
+            found = RowErrors(piece, errors)
+            if self._tolerant:
+                skipped = len(failing)
+                with self._lock:
+                    for number in failing:
+                        sent.trip.batch.skipped.add(found.of(number))
+            else:
+                # What is before it is copied, and nothing behind it.
+                failed = found.of(failing[0])
+                rest = len(kept) - failing[0]
+                kept = pa.concat_arrays([kept.slice(0, failing[0]), pa.array([False] * rest)])
+                skipped = rest
         keep = keep_column(kept)
-        filtered = len(kept) - kept.true_count
+        filtered = len(kept) - kept.true_count - skipped
         if keep is None and not self._changes:
             piece.records, piece.codec = compress(sent.codec, piece.records), sent.codec
             return piece, 0, None
         try:
-            return with_columns(piece, changes_of(parts, self._changes, keep), sent.codec), filtered, None
+            made = with_columns(piece, changes_of(parts, self._changes, keep), sent.codec)
         except CorruptBatchError as error:
             return None, 0, error
+        if made is not None and failed is not None:
+            made.last_offset = failed.offset - 1
+        return made, filtered, failed
 
     # Both.
 
@@ -316,7 +344,7 @@ class RoundTrip:
 
     def _end(self, trip: _Trip) -> None:
         self._bytes -= trip.batch.view.size
-        trip.batch.end(trip.made, trip.filtered, trip.error)
+        trip.batch.end(trip.made, trip.filtered, trip.error or trip.behind)
 
     def _fail(self, error: Exception) -> None:
         if self._error is None:

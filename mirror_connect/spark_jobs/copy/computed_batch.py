@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql, transform_sql_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
@@ -13,13 +15,37 @@ from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatc
 
 
 class Computing(Protocol):
-    """What takes batches to Spark and back."""
+    """What takes batches to Spark and back. `sql`: what Spark does with them; no value of a secret is in it."""
+
+    sql: TransformSql
+
+    def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:
+        """In the event loop that batches will be submitted in. `secrets`: the values, by their names.
+
+        `tolerant`: a record with an error is left out. Otherwise its batch ends before it, with a RecordError.
+        """
+
+    async def watch(self) -> None:
+        """Ends only with the error after which no batch comes back any more. SparkLostError …"""
 
     def submit(self, batch: ComputedBatch) -> None:
         """Calls the batch's `end` later, in the event loop. A batch that is dropped meanwhile may never end."""
 
     def has_room(self) -> bool:
         """Whether batches may be submitted before their flow needs them."""
+
+
+def begin_computing(config: Mapping[str, str | None], computing: Computing | None) -> None:
+    """Begins what a task's config wants. ConfigError if Spark does something else: then no record may be copied.
+
+    `computing`: what this process has; None: nothing transforms its records.
+    """
+    wanted = transform_sql_of(config)
+    found = None if computing is None else computing.sql
+    if (None if wanted is None else wanted.to_json()) != (None if found is None else found.to_json()):
+        raise ConfigError(SQL, None, "Spark has another statement for this task, or none. Restart the task")
+    if computing is not None and wanted is not None:
+        computing.begin(wanted.secrets, tolerant=config.get("errors.tolerance") == "all")
 
 
 class ComputedBatch:

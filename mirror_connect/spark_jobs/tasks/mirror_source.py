@@ -45,6 +45,7 @@ from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.spark_jobs.copy.computed_batch import Computing, begin_computing
 from mirror_connect.spark_jobs.copy.copy_measures import CopyMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.record_failures import RecordFailures
@@ -77,9 +78,9 @@ STOP_AT_NEW_TOPIC: Final = (
 )
 
 
-async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
+async def run_source_task(spec: TaskSpec, link: WorkerLink, computing: Computing | None = None) -> None:
     """Copies until it is ordered to end. Raises ConfigError, NotAuthorized, FencedError, PartitionRefusedError …"""
-    task = SourceTask(spec, link)
+    task = SourceTask(spec, link, computing)
     try:
         await task.run()
     finally:
@@ -87,9 +88,9 @@ async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
 
 
 class SourceTask:
-    """One run of a source task, in one event loop."""
+    """One run of a source task, in one event loop. `computing`: takes its records to Spark; None: it has no statement."""
 
-    def __init__(self, spec: TaskSpec, link: WorkerLink) -> None:
+    def __init__(self, spec: TaskSpec, link: WorkerLink, computing: Computing | None = None) -> None:
         self._spec = spec
         self._link = link
         self._consumer_settings = consumer_settings(spec.source)
@@ -144,6 +145,8 @@ class SourceTask:
         )
         self._chain = chain_of(spec.config)
         self._failures = RecordFailures(settings, link.log)
+        self._computing = computing
+        begin_computing(spec.config, computing)
         self._flows: dict[TopicPartition, PartitionFlow] = {}
         self._targets: dict[TopicPartition, TargetPartition] = {}
         self._stalled = StalledPartitions(
@@ -202,8 +205,10 @@ class SourceTask:
             if self._transactions is None
             else {**self._transactions.works(), "stalls": self._keep_stalls()}
         )
+        computing = {} if self._computing is None else {"spark": self._computing.watch()}
         return {
             **commits,
+            **computing,
             "fetch": self._fetcher.run(),
             "stalled": self._stalled.all_stalled.wait(),
             "failed record": self._failures.failed.wait(),
@@ -421,6 +426,7 @@ class SourceTask:
                 on_failed=self._failed,
                 in_thread=self._in_thread,
                 on_ready=self._ready,
+                computing=self._computing,
                 measures=self._measures.add(source),
             )
             self._flows[source] = flow

@@ -16,6 +16,7 @@ from mirror_connect.app.supervisor.task_placement import (
     LIGHT_BYTES,
     MOST_SUSPECTS,
     TaskPlacement,
+    statement_of,
 )
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.connectors.task_protocol import RUNNING, TaskId, TaskReport
@@ -222,3 +223,25 @@ def test_each_attempt_is_measured_anew(world: World) -> None:
     world.works(run)
     world.copies(run, 0, LIGHT_AFTER_S + 2)
     assert run.moves
+
+
+def test_a_task_whose_records_spark_transforms_never_shares_a_process(world: World) -> None:
+    run = TaskRun(A, {"connector.class": SOURCE, "spark.transform.sql": "SELECT * FROM records"}, frozenset(), since=0)
+    world.placement.begin(run)
+    assert not run.light
+    world.copies(world.works(run), 0, LIGHT_AFTER_S * 3)
+    assert not run.light
+    assert not world.placement.return_to_shared(run)
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({"connector.class": SOURCE, "spark.transform.sql": "SELECT * FROM records"}, True),
+        ({"connector.class": SOURCE}, False),
+        ({"connector.class": SOURCE, "spark.transform.sql": " "}, False),
+        ({"connector.class": CHECKPOINT, "spark.transform.sql": "SELECT * FROM records"}, False),
+    ],
+)
+def test_a_statement_is_one_of_a_source_connector(config: dict[str, str], found: bool) -> None:
+    assert (statement_of(TaskRun(A, config, frozenset(), since=0)) is not None) is found

@@ -13,15 +13,17 @@ from typing import Any
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
+from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Action, Condition, Step
-from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records import compiled, record_rewrite
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.spark_jobs.compute import round_trip
 from mirror_connect.spark_jobs.compute.feeder import TaskDiedError, relayed
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, NoPeerError, connect
-from mirror_connect.spark_jobs.compute.round_trip import SparkLostError, StrangeRowsError
+from mirror_connect.spark_jobs.compute.round_trip import StrangeRowsError
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
-from tests.fakes.encoded_batches import CODECS, NOW, Plain, encode, some_records, with_records
+from mirror_connect.spark_jobs.task_context import SparkLostError
+from tests.fakes.encoded_batches import CODECS, HEADER, NOW, Plain, encode, some_records, with_records
 from tests.fakes.rewritten_batches import LOG_APPEND_TIME, offsets_of, records_of
 from tests.fakes.spark_rows import PARTITION, TOKEN, Row, SparkRows
 from tests.waiting import state_reached
@@ -178,6 +180,59 @@ async def test_a_batch_that_cannot_be_read_is_corrupt_and_others_go_on() -> None
         second.take()
     assert first.take() is not None
     assert third.take() is not None
+    await asyncio.to_thread(spark.trip.close)
+
+
+def fails_at_each_tenth(row: Row) -> Row:
+    if row["offset"] % 10 == 5:
+        return {"__keep": True, "__error": "WHERE raised an error"}
+    return {"__keep": row["offset"] % 2 == 0, "value": b"masked"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_without_tolerance_a_batch_ends_in_front_of_a_record_with_an_error(seed: int) -> None:
+    spark = SparkRows(fails_at_each_tenth, ("offset", "value"), change=lambda batches: rechunked(batches, seed))
+    spark.trip.begin({})
+    records = some_records(seed, 30, first=100)
+    first, second = spark.submit(encode(records) + encode(some_records(seed, 3, first=205)))
+    await state_reached(lambda: not second.busy, "both are back")
+    made = first.take()
+    assert made is not None
+    assert (offsets_of(made), made.last_offset, first.filtered) == ([100, 102, 104], 104, 2)
+    with pytest.raises(RecordError) as raised:
+        first.take()
+    assert (raised.value.offset, raised.value.reason) == (105, "WHERE raised an error")
+    assert (raised.value.key, raised.value.value) == (records[5].key, records[5].value)
+    with pytest.raises(RecordError, match="offset 205"):
+        second.take()
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_with_tolerance_such_records_are_left_out_and_counted() -> None:
+    spark = SparkRows(fails_at_each_tenth, ("offset", "value"))
+    spark.trip.begin({}, tolerant=True)
+    (batch,) = spark.submit(encode(some_records(1, 30)))
+    found = await all_of(spark, [batch])
+    assert [each.offset for each in found] == list(range(0, 30, 2))
+    assert [each.offset for each in batch.skipped.kept] == [5, 15, 25]
+    assert batch.filtered == 12
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_pieces_in_front_of_records_that_cannot_be_read_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 2)
+    monkeypatch.setattr(compiled, "functions", None)
+    spark = SparkRows(masks, change=lambda batches: rechunked(batches, 1))
+    spark.trip.begin({})
+    records = some_records(1, 5)
+    whole = encode(records)
+    (batch,) = spark.submit(with_records(whole, whole[HEADER.size : -1]))
+    await state_reached(lambda: not batch.busy, "it is back")
+    made = batch.take()
+    assert made is not None
+    assert offsets_of(made) == [0, 1]
+    with pytest.raises(CorruptBatchError):
+        batch.take()
     await asyncio.to_thread(spark.trip.close)
 
 

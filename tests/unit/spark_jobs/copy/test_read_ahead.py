@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
@@ -258,12 +257,3 @@ def test_what_is_behind_a_corrupt_batch_waits_for_it() -> None:
     assert made.take(LIMIT, latency_bound=False, append_time=False) is not None
     assert [each.offset for each in heard.corrupt] == [10]
     assert (made.next_offset, made.behind_corrupt) == (10, 20)
-
-
-def test_an_error_of_a_record_comes_behind_the_records_before_it() -> None:
-    batch = ComputedBatch(only(some_batches(1)[0]), 0, TopicPartition("orders", 0), (), lambda _: None)
-    (piece,) = rewrite(batch.view, 0)
-    batch.end([piece], 0, CorruptBatchError(9, "no"))
-    assert batch.take() is piece
-    with pytest.raises(CorruptBatchError):
-        batch.take()
