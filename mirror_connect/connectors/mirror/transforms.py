@@ -19,7 +19,6 @@ from mirror_connect.connectors.config.values import BOOLEAN, CLASS, LIST, STRING
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.json_steps.configured import WrongChange, json_change
 from mirror_connect.connectors.mirror.chain import Chain, Route, TopicPredicate, Transformation
-from mirror_connect.connectors.mirror.transform_sql import SQL
 from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step
 from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, BoundedReplacement
 from mirror_connect.connectors.user_code.java_characters import JavaRegexError
@@ -54,8 +53,6 @@ _NEEDS: Final[Mapping[Part, tuple[str, ...]]] = {
     Part.VALUE: ("value",),
     Part.KEY_FROM_VALUE: ("key", "value"),
 }
-# An unknown property has no effect. This one would leave a mask out.
-_NO_SQL: Final = "this version does not apply SQL to records. Take it out of the config, or use transforms"
 _OF_TIME: Final = (
     "as each record would have its topic by its time. Then no position on the target stands for one at the source. "
     "RegexRouter can"
@@ -70,8 +67,6 @@ def chain_of(config: Config) -> Chain:
     A config may not have passed that: other workers store configs, too, and providers change their values. To guess would
     drop records, or copy what should have been dropped.
     """
-    if config.get(SQL) is not None:
-        raise ConfigError(SQL, None, _NO_SQL)
     aliases = _list(config, "transforms")
     if len(aliases) > MOST_ALIASES:
         raise ConfigError("transforms", None, f"more than {MOST_ALIASES} transformations")
@@ -94,8 +89,6 @@ def has_route(config: Config) -> bool:
 def check_transforms(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
     """Adds an error for each transformation that can't be applied here, or whose predicate is not declared."""
     listed = results["transforms"]
-    if config.get(SQL) is not None:
-        listed.errors.append(f"Invalid {SQL}: {_NO_SQL}")
     if listed.errors:
         return
     if len(listed.parsed or ()) > MOST_ALIASES:

@@ -248,16 +248,6 @@ def test_only_what_a_transformation_reads_counts_as_json() -> None:
     assert json_parts(chain(one=MASK)) == set()
 
 
-def test_sql_that_would_have_no_effect_is_refused_where_a_config_is_written_and_where_it_is_read() -> None:
-    settings = {"spark.transform.sql": "SELECT sha2(value, 256) AS value FROM records"}
-    assert problems(settings) == [
-        "Invalid spark.transform.sql: this version does not apply SQL to records. Take it out of the config, or use "
-        "transforms"
-    ]
-    with pytest.raises(ConfigError, match="this version does not apply SQL to records"):
-        chain_of(settings)
-
-
 def test_one_that_needs_the_time_of_a_record_is_refused_with_its_reason() -> None:
     (problem,) = problems(chain(daily={"type": "TimestampRouter"}))
     assert problem == (
