@@ -287,6 +287,12 @@ class NotReady(ConnectError):
         super().__init__(f"The worker is still starting up: {stage}. Try again in a moment")
 
 
+class SparkNotReady(ConnectError):
+    """Spark is needed for the answer, and did not give it in time."""
+
+    status = 503
+
+
 class ShuttingDown(ConnectError):
     """The worker ends; another worker may answer."""
 

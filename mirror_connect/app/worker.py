@@ -99,6 +99,7 @@ class Worker:
             program=program,
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
         )
+        statements = StatementReader(spark.questions)
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
         self._supervisor = Supervisor(
             spark,
@@ -127,13 +128,13 @@ class Worker:
                 config.converters,
                 derived=bool(flow),
                 exactly_once=backing.exactly_once,
-                statement_error=StatementReader(spark.questions).error,
+                statement_error=statements.error,
             ),
             standalone=standalone,
             log_levels=LogLevels(tell_spark=spark.set_log_levels),
             metrics=metrics,
             planner=Planner(targets, specs.offsets_of, config.offset_topic),
-            previewer=Previewer(),
+            previewer=Previewer(statements.transformed),
             fence_tasks=None if backing.exactly_once is Support.NONE else fencing.fence,
             transactional_id=backing.transactional_id,
             link=link,

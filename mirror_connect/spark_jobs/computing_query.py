@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.spark_jobs.compute.records_table import rows_type
 from mirror_connect.spark_jobs.compute.statement import applied, read_statement, statement_session
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from mirror_connect.spark_jobs.internal_http import RunHandle
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
     from mirror_connect.spark_jobs.compute.statement import Statement
     from mirror_connect.spark_jobs.query import ArrowFunction
@@ -46,21 +46,11 @@ def start_computing_query(session: SparkSession, handle: RunHandle, sql: Transfo
         own.conf.set(name, value)
     try:
         statement = read_statement(own, sql)
-        fed = map_in_arrow(clock_of(own), feeder_function(handle), _rows_type(statement))
+        fed = map_in_arrow(clock_of(own), feeder_function(handle), rows_type(statement.columns, sql))
         transformed = applied(statement, fed)
     except StatementError as error:
         raise StatementError(f"{error.setting or SQL}: {error.line(sql.text)}") from None
     return start_writing(map_in_arrow(transformed, computing_function(handle, statement)), handle.run_id, scratch)
-
-
-def _rows_type(statement: Statement) -> StructType:
-    """The type of the feeder's rows. The pad is their last column (compute/arrow_rows.py)."""
-    from pyspark.sql.types import StructType  # noqa: PLC0415 — task processes do not need it
-
-    from mirror_connect.spark_jobs.compute.records_table import PAD, ROW, frame_type  # noqa: PLC0415
-
-    found = frame_type(statement.columns, statement.sql)
-    return StructType([found[name] for name in (ROW, *statement.columns, PAD)])
 
 
 def feeder_function(handle: RunHandle) -> ArrowFunction:

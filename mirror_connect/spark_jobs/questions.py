@@ -1,4 +1,8 @@
-"""Answers the worker's questions from the session of its Spark application, in a thread beside the queries."""
+"""Answers the worker's questions from the session of its Spark application, in threads beside the queries.
+
+Questions about statements are answered one after the other. A preview computes records, and an expression may take for ever.
+So each preview has a thread of its own, and there are at most MOST_PREVIEWS.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,20 @@ log = logging.getLogger("mirror_connect.spark_jobs")
 # Longer than the worker holds a request.
 HOLD_TIMEOUT_S: Final = 15.0
 PAUSE_S: Final = 0.5
+MOST_PREVIEWS: Final = 2
+_PREVIEW: Final = "preview"
 
 
 class Questions:
-    """Fetches questions and answers them, one after the other."""
+    """Fetches questions and answers them. `answers`: another connection, since `http` waits for the next question."""
 
-    def __init__(self, http: InternalHttp, session: SparkSession) -> None:
+    def __init__(self, http: InternalHttp, session: SparkSession, answers: InternalHttp | None = None) -> None:
         self._http = http
+        self._answers = answers or http
         self._session = session
         # Made for the first question about a statement.
         self._of_statements: SparkSession | None = None
+        self._free = threading.Semaphore(MOST_PREVIEWS)
 
     def start(self) -> None:
         """Begins, in a thread."""
@@ -41,20 +49,54 @@ class Questions:
     def answer_next(self) -> None:
         """Waits for a question, and answers it. WorkerUnreachableError, RunOverError."""
         question = self._http.call("GET", "/question", timeout=HOLD_TIMEOUT_S)["question"]
-        if question is not None:
-            answer = self._answer(question["kind"], question["body"])
-            self._http.call("POST", "/answer", {"number": question["number"], "answer": answer})
+        if question is None:
+            return
+        if question["kind"] != _PREVIEW:
+            self._tell(question, self._answer(question))
+        elif self._free.acquire(blocking=False):
+            threading.Thread(target=self._preview, args=(question,), name="preview", daemon=True).start()
+        else:
+            busy = f"{MOST_PREVIEWS} other previews are still computed: try again, and restart the worker if they never end"
+            self._tell(question, {"problem": busy, "setting": None})
 
-    def _answer(self, kind: str, body: Any) -> Any:
+    def _preview(self, question: dict[str, Any]) -> None:
+        try:
+            self._tell(question, self._answer(question))
+        except (WorkerUnreachableError, RunOverError):
+            log.debug("The answer to a preview did not reach the worker")
+        finally:
+            self._free.release()
+
+    def _tell(self, question: dict[str, Any], answer: Any) -> None:
+        self._answers.call("POST", "/answer", {"number": question["number"], "answer": answer})
+
+    def _answer(self, question: dict[str, Any]) -> Any:
         from mirror_connect.spark_jobs.compute.statement import statement_session  # noqa: PLC0415 — seldom needed
-        from mirror_connect.spark_jobs.compute.statement_answers import statement_answer  # noqa: PLC0415
 
         try:
-            if kind != "statement":
-                raise ValueError(f"a question of kind {kind}")
             if self._of_statements is None:
                 self._of_statements = statement_session(self._session)
-            return statement_answer(self._of_statements, body)
-        except Exception as error:  # whoever asked must not wait for nothing
-            log.exception("A question of the worker's could not be answered")
-            return {"problem": f"Spark could not read it: {type(error).__name__}", "setting": None}
+            return _answered(self._of_statements, question["kind"], question["body"])
+        except Exception as error:  # noqa: BLE001 — whoever asked must not wait for nothing
+            what = _name_of(error)
+            # Neither text nor trace: Spark's errors quote values of records.
+            log.error("A question of the worker's (%s) could not be answered: %s", question["kind"], what)
+            return {"problem": f"Spark could not read it: {what}", "setting": None}
+
+
+def _answered(session: SparkSession, kind: str, body: Any) -> Any:
+    from mirror_connect.spark_jobs.compute.statement_answers import statement_answer  # noqa: PLC0415 — seldom needed
+
+    if kind == "statement":
+        return statement_answer(session, body)
+    if kind == _PREVIEW:
+        from mirror_connect.spark_jobs.compute.statement_preview import preview_answer  # noqa: PLC0415 — with pyarrow
+
+        return preview_answer(session, body)
+    raise ValueError(f"a question of kind {kind}")
+
+
+def _name_of(error: BaseException) -> str:
+    """The class of an error: of one in the JVM, Java's own."""
+    java = getattr(error, "java_exception", None)
+    return type(error).__name__ if java is None else str(java.getClass().getName())

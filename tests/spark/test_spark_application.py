@@ -19,8 +19,12 @@ import pytest
 import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
+from mirror_connect.app.supervisor.statement_reader import StatementReader
 from mirror_connect.connectors.mirror.transform_sql import MOST_NESTED, SQL, TransformSql
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.kafka_io.records.asked_records import AskedRecord
+from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
 from mirror_connect.spark_jobs.spark_settings import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
 
@@ -78,6 +82,11 @@ async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig) -> No
     assert "problem" in await asked(f"SELECT {'NOT ' * 4000}true AND true AS key FROM records")
     assert "problem" not in await asked(f"SELECT {'(' * MOST_NESTED}key{')' * MOST_NESTED} AS key FROM records")
     assert "problem" not in await asked("SELECT * FROM records")
+    # Records, for a preview.
+    sql = TransformSql("SELECT upper(topic) AS key FROM records WHERE offset > 5")
+    record = [AskedRecord(TopicPartition("t", 0), offset, 0, rest_of(RecordParts(b"k", b"v"))) for offset in (5, 6)]
+    made = await StatementReader(rig.spark.questions).transformed(sql, record)
+    assert [each.kept and parts_of(each.rest or b"") for each in made] == [False, RecordParts(b"T", b"v")]
 
 
 async def test_its_jvm_maps_the_archive_of_classes_that_setup_made(rig: SparkRig) -> None:

@@ -17,9 +17,13 @@ from typing import Any, Final
 import pytest
 
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
+from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
 from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD, ROW, VALUE, frame_type
 from mirror_connect.spark_jobs.compute.statement import Statement, applied, read_statement, statement_session
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
 from mirror_connect.spark_jobs.session import open_session
 
 pytestmark = pytest.mark.spark
@@ -166,6 +170,23 @@ def test_customers_are_masked_and_filtered_and_tombstones_stay(session: Any) -> 
         "card": "************1111",
     }
     assert [each["value"] for each in after[1:]] == [None] * 4
+
+
+def test_a_preview_shows_the_same_without_a_job(session: Any) -> None:
+    customer = {"id": 7, "country": "EU", "email": "a@example.org", "card": "4111111111111111"}
+    values = (json.dumps(customer).encode(), None, b"4111111111111111")
+    sql = TransformSql(MASKED, SCHEMA, None, ("pepper",))
+    asked = [
+        AskedRecord(TopicPartition("t", 0), at, 0, rest_of(RecordParts(b"k", value))).to_json()
+        for at, value in enumerate(values)
+    ]
+    answer = preview_answer(session, {"sql": sql.to_json(), "secrets": {"pepper": "pepper"}, "records": asked})
+    masked, tombstone, bad = (TransformedRecord.from_json(each) for each in answer["records"])
+    assert masked.rest is not None
+    key, value, _ = parts_of(masked.rest)
+    assert (key, json.loads(value or b"")["card"]) == (b"k", "************1111")
+    assert tombstone.rest == rest_of(RecordParts(b"k", None))
+    assert (bad.kept, bad.rest, "4111" in str(bad.error)) == (False, None, False)
 
 
 VALUES: Final = {

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mirror_connect.app.errors import BadRequest, ClusterAway
+from mirror_connect.app.errors import BadRequest, ClusterAway, SparkNotReady
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.validation import Validation
 from mirror_connect.app.herder.views import Config, set_values
 from mirror_connect.app.planning.preview import Preview
+from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.secrets import redact, resolved_secrets
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
@@ -46,7 +47,7 @@ class Previews:
         self._previewer = previewer
 
     async def preview(self, plugin: str, config: Config, count: int, *, before: bool, topic: str | None) -> Previewed:
-        """The preview of a config. `before`: with what the source has. BadRequest, ClusterAway."""
+        """The preview of a config. `before`: with what the source has. BadRequest, ClusterAway, SparkNotReady."""
         await self._leadership.until_ready()
         validation = await self._validation.infos(plugin, config)
         errors = [error for info in validation["configs"] for error in info["value"]["errors"]]
@@ -61,6 +62,8 @@ class Previews:
             preview = await self._previewer.preview(raw, resolved, count, before=before, topic=topic)
         except (ClusterUnreachable, NotAuthorized, AdminError) as error:
             raise ClusterAway(redact(str(error), secrets)) from None
+        except SparkAway as error:
+            raise SparkNotReady(redact(str(error), secrets)) from None
         except ConfigError as error:
             raise BadRequest(redact(str(error), secrets)) from None
         return Previewed(validation, [], preview)

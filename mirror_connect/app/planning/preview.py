@@ -1,15 +1,15 @@
 """A preview of a source connector: the source's last records as they would be copied. Nothing is written anywhere.
 
-What its transformations do to a record is decided by the code that copies.
+What its transformations do to a record is decided by the code that copies. Spark's driver applies a statement behind them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from mirror_connect.app.planning.last_records import SourceRecord, last_records
@@ -23,6 +23,7 @@ from mirror_connect.connectors.mirror.settings import (
     required_source_admin,
     source_consumer,
 )
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql, transform_sql_of
 from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import RecordError
@@ -30,12 +31,15 @@ from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.connectors.secrets import HIDDEN, redact, resolved_secrets
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
 from mirror_connect.kafka_io.records.record_rewrite import after_steps
 
 MOST_RECORDS: Final = 200
 # Of a key, a value or a header that is shown.
 SHOWN_BYTES: Final = 16 << 10
+# Of records that go through Spark for one preview: the worker writes them on its loop.
+STATEMENT_BYTES: Final = 1 << 20
 # A shorter secret is in other bytes by accident.
 _TELLING: Final = 6
 # For each part of it: topics, offsets, records.
@@ -80,27 +84,28 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a record holds."""
+    """What a record holds. `timestamp`: ms; -1 if it has none."""
 
+    timestamp: int
     key: Content | None
     value: Content | None
     headers: Sequence[Header]
 
     @classmethod
-    def of(cls, parts: RecordParts, secrets: Collection[str] = ()) -> Contents:
+    def of(cls, timestamp: int, parts: RecordParts, secrets: Collection[str] = ()) -> Contents:
         """For people."""
         headers = [
             Header(redact(name.decode(errors="replace"), secrets), Content.of(content, secrets))
             for name, content in parts.headers
         ]
-        return cls(Content.of(parts.key, secrets), Content.of(parts.value, secrets), headers)
+        return cls(timestamp, Content.of(parts.key, secrets), Content.of(parts.value, secrets), headers)
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewedRecord:
     """A record of the source. `before`: None unless it was asked for. `after`: None if it is dropped or in error.
 
-    `error`: why a transformation can't take it; nothing of the record is in it.
+    `error`: why a transformation can't take it, or why `after` of a kept one is not shown. Nothing of the record is in it.
     """
 
     topic: str
@@ -132,14 +137,34 @@ def source_topics(settings: Settings, timeout: float) -> Mapping[str, int]:
     return ClusterAdmin(required_source_admin(settings.originals), name, timeout, user=SOURCE_USER).topics()
 
 
+@dataclass(frozen=True, slots=True)
+class _Stepped:
+    """A record behind the transformations. `rest`: its bytes, if it is kept."""
+
+    found: SourceRecord
+    remote_topic: str
+    kept: bool
+    timestamp: int
+    rest: bytes | None
+    error: str | None
+
+
+async def _without_spark(_: TransformSql, __: Sequence[AskedRecord]) -> list[TransformedRecord]:
+    raise NotImplementedError
+
+
 class Previewer:
-    """See the module. `topics`, `reads`: of the source."""
+    """See the module. `transformed`: asks Spark. `topics`, `reads`: of the source."""
 
     def __init__(
         self,
+        transformed: Callable[
+            [TransformSql, Sequence[AskedRecord]], Awaitable[list[TransformedRecord]]
+        ] = _without_spark,
         topics: Callable[[Settings, float], Mapping[str, int]] = source_topics,
         reads: Callable[..., tuple[list[SourceRecord], str]] = last_records,
     ) -> None:
+        self._transformed = transformed
         self._topics = topics
         self._reads = reads
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="previews")
@@ -149,31 +174,33 @@ class Previewer:
     ) -> Preview:
         """Of a valid config. `topic`: of the source, of which alone.
 
-        ClusterUnreachable, NotAuthorized, AdminError, ConfigError.
+        ClusterUnreachable, NotAuthorized, AdminError, ConfigError, SparkAway.
         """
         definition = connector_definition(resolved["connector.class"])
         if not isinstance(definition, MirrorSource):
             raise ConfigError("connector.class", definition.simple_name, "only a MirrorSourceConnector copies records")
-        settings = definition.settings(resolved, raw)
-        work = asyncio.get_running_loop().run_in_executor(
-            self._threads,
-            lambda: self._preview(settings, resolved_secrets(raw, resolved), count, before=before, topic=topic),
-        )
+        settings, sql = definition.settings(resolved, raw), transform_sql_of(resolved)
+        loop = asyncio.get_running_loop()
+        read = loop.run_in_executor(self._threads, self._read, settings, count, topic)
         try:
             async with asyncio.timeout(PREVIEW_S):
-                return await work
+                records, line = await read
         except TimeoutError:
             raise ClusterUnreachable(
                 f"The preview was not ready within {PREVIEW_S:g} s: the source is slow, or other previews are under way"
             ) from None
+        if sql is not None:
+            records, line = await self._by_statement(sql, records, line)
+        secrets = resolved_secrets(raw, resolved)
+        shown = await asyncio.to_thread(lambda: [_shown(each, secrets, before=before) for each in records])
+        return Preview(shown, line or None)
 
-    def _preview(
-        self, settings: Settings, secrets: Collection[str], count: int, *, before: bool, topic: str | None
-    ) -> Preview:
+    def _read(self, settings: Settings, count: int, topic: str | None) -> tuple[list[_Stepped], str]:
+        """Records behind `transforms`, and why there may be fewer."""
         timeout = min(admin_timeout_s(settings), CALL_S)
         remote = remote_topics(settings, self._topics(settings, timeout))
         if topic is not None and topic not in remote:
-            return Preview((), f"the connector would not copy {topic}, or there is no such topic")
+            return [], f"the connector would not copy {topic}, or there is no such topic"
         partitions = [
             TopicPartition(each, partition)
             for each, (_, number) in sorted(remote.items())
@@ -190,8 +217,29 @@ class Previewer:
             # As app/worker_connectors/task_specs.py tells it to a task.
             named = policy.named_topic(settings.text("source.cluster.alias"), record.topic)
             steps = chain.steps(named, routed=named != copied_to)
-            records.append(_previewed(record, copied_to, steps, secrets, before=before))
-        return Preview(records, line or None)
+            records.append(_stepped(record, copied_to, steps))
+        return records, line
+
+    async def _by_statement(
+        self, sql: TransformSql, records: Sequence[_Stepped], line: str
+    ) -> tuple[list[_Stepped], str]:
+        """The records behind the statement, too. Of many bytes, the newest ones."""
+        fitting, size = len(records), 0
+        while fitting and (size := size + len(records[fitting - 1].rest or b"")) <= STATEMENT_BYTES:
+            fitting -= 1
+        if fitting:
+            few = f"a statement's preview takes {STATEMENT_BYTES >> 20} MiB of records, and leaves out the {fitting} oldest"
+            line = "; ".join(filter(None, (line, few)))
+        taken = list(records[fitting:])
+        places = [place for place, each in enumerate(taken) if each.rest is not None]
+        if places:
+            made = await self._transformed(sql, [_asked(taken[place]) for place in places])
+            for place, became in zip(places, made, strict=True):
+                error = None if became.error is None else f"transformation {SQL}: {became.error}"
+                taken[place] = replace(
+                    taken[place], kept=became.kept, timestamp=became.timestamp, rest=became.rest, error=error
+                )
+        return taken, line
 
 
 def remote_topics(settings: Settings, found: Mapping[str, int]) -> dict[str, tuple[str, int]]:
@@ -206,23 +254,31 @@ def remote_topics(settings: Settings, found: Mapping[str, int]) -> dict[str, tup
     }
 
 
-def _previewed(
-    record: SourceRecord, remote_topic: str, steps: Steps, secrets: Collection[str], *, before: bool
-) -> PreviewedRecord:
-    before_steps = rest_of(record.parts)
+def _stepped(record: SourceRecord, remote_topic: str, steps: Steps) -> _Stepped:
     rest, error = None, None
     try:
-        rest = after_steps((record.offset, record.timestamp, before_steps), steps)
+        rest = after_steps((record.offset, record.timestamp, rest_of(record.parts)), steps)
     except RecordError as failed:
         error = f"transformation {failed.transformation}: {failed.reason}"
+    return _Stepped(record, remote_topic, rest is not None, record.timestamp, rest, error)
+
+
+def _asked(record: _Stepped) -> AskedRecord:
+    found = record.found
+    assert record.rest is not None
+    return AskedRecord(TopicPartition(found.topic, found.partition), found.offset, found.timestamp, record.rest)
+
+
+def _shown(record: _Stepped, secrets: Collection[str], *, before: bool) -> PreviewedRecord:
+    found = record.found
     return PreviewedRecord(
-        record.topic,
-        record.partition,
-        record.offset,
-        record.timestamp,
-        remote_topic,
-        rest is not None,
-        error,
-        Contents.of(record.parts, secrets) if before else None,
-        None if rest is None else Contents.of(parts_of(rest), secrets),
+        found.topic,
+        found.partition,
+        found.offset,
+        found.timestamp,
+        record.remote_topic,
+        record.kept,
+        record.error,
+        Contents.of(found.timestamp, found.parts, secrets) if before else None,
+        None if record.rest is None else Contents.of(record.timestamp, parts_of(record.rest), secrets),
     )

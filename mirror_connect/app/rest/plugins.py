@@ -67,7 +67,7 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
     @application.post(
         "/connector-plugins/{plugin}/config/preview",
         openapi_extra=CONFIG_BODY,
-        responses={200: {"model": PreviewBody}, **errors(400, 413, 502)},
+        responses={200: {"model": PreviewBody}, **errors(400, 413, 502, 503)},
     )
     async def preview(
         plugin: str,

@@ -76,8 +76,8 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             f"{worker.url} has no {path}: it is a worker of Kafka's own, or an older one; mirror-connect check says more"
         ) from None
     except RequestRefused as refused:
-        if refused.status == httpx.codes.BAD_GATEWAY:
-            # A cluster that the config names does not answer, or refuses.
+        if refused.status in (httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE):
+            # A cluster that the config names does not answer, or refuses; or Spark does not answer.
             raise WorkerUnreachable(str(refused)) from None
         raise
     if answer.get("preview") is None:
@@ -93,7 +93,7 @@ def view_of(answer: Mapping[str, Any], *, before: bool) -> View:
     for record in records:
         if before:
             rows.append({**record, "": "before", "shown": record["before"]})
-        became = "error" if record["error"] else "after" if record["kept"] else "left out"
+        became = "after" if record["kept"] else "error" if record["error"] else "left out"
         rows.append({**record, "": became, "shown": record["after"]})
     listing = Listing(
         [
@@ -144,10 +144,12 @@ def _content(content: Row | None) -> str:
 
 
 def _time(row: Row) -> str:
-    if row["timestamp"] < 0:
+    # A statement may change it.
+    timestamp = row["timestamp"] if row["shown"] is None else row["shown"]["timestamp"]
+    if timestamp < 0:
         return NOTHING
     try:
-        when = datetime.datetime.fromtimestamp(row["timestamp"] / 1000, datetime.UTC)
+        when = datetime.datetime.fromtimestamp(timestamp / 1000, datetime.UTC)
     except (OverflowError, ValueError, OSError):
-        return str(row["timestamp"])
+        return str(timestamp)
     return f"{when:%Y-%m-%d %H:%M:%S}"

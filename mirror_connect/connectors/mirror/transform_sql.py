@@ -38,7 +38,8 @@ class TransformSql:
     value_schema: str | None = None
     key_schema: str | None = None
     secret_names: tuple[str, ...] = ()
-    # By their names. Spark's driver never has them: they go from the worker to the task, and as data through Spark.
+    # By their names. They go from the worker to the task, and as data through Spark. Spark's driver gets them for a preview
+    # alone, as data of its rows (spark_jobs/compute/statement_preview.py).
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> dict[str, Any]:

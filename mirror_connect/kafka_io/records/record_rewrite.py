@@ -15,7 +15,7 @@ from typing import Final
 from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records import compiled, legacy_records, varint
-from mirror_connect.kafka_io.records.compression import CodecError, DecompressesTooMuchError, compress, decompress
+from mirror_connect.kafka_io.records.compression import NONE, CodecError, DecompressesTooMuchError, compress, decompress
 from mirror_connect.kafka_io.records.json_transforms import (
     OnError,
     looks_into_json,
@@ -419,6 +419,17 @@ def build(records: Iterable[NewRecord], first: int = 0) -> ProducerBatch:
         for number, each in enumerate(records, first)
     ]
     return _pack(packed, 0, first, first + len(packed) - 1)
+
+
+def one_record(record: Record) -> ProducerBatch:
+    """An uncompressed batch of one record."""
+    return _pack([record], NONE, record[0], record[0])
+
+
+def record_of(batch: ProducerBatch) -> Record:
+    """The record of such a batch. CorruptBatchError."""
+    (found,) = _records(batch.records, batch.first_offset, batch.base_timestamp, batch.count)
+    return found
 
 
 def _rest(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> bytes:

@@ -44,6 +44,15 @@ def frame_type(columns: Iterable[str], sql: TransformSql) -> StructType:
     return StructType([StructField(name, types[name]) for name in (*HIDDEN, *columns)])
 
 
+def rows_type(columns: Iterable[str], sql: TransformSql) -> StructType:
+    """The same with the hidden columns where a task's rows have them: the pad is their last one (arrow_rows.py)."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415 — with a session only
+
+    wanted = tuple(columns)
+    found = frame_type(wanted, sql)
+    return StructType([found[name] for name in (ROW, *wanted, PAD)])
+
+
 def empty_table(session: SparkSession, sql: TransformSql) -> DataFrame:
     """The table without any row, as a statement sees it."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415

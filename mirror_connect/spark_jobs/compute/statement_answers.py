@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.spark_jobs.compute.statement import read_statement
-from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.statement_error import StatementError, problem_answer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +18,5 @@ def statement_answer(session: SparkSession, body: Any) -> dict[str, Any]:
     try:
         found = read_statement(session, sql)
     except StatementError as error:
-        text = error.line(sql.text) if error.setting is None else error.problem
-        return {"problem": text, "setting": error.setting or SQL}
+        return problem_answer(error, sql.text)
     return {"columns": list(found.columns), "changes": list(found.changes), "filters": found.filters}

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from mirror_connect.connectors.mirror.transform_sql import SQL
+
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
@@ -24,6 +26,11 @@ class StatementError(Exception):
     def line(self, text: str) -> str:
         """The problem and its place in the statement."""
         return self.problem if self.index is None else f"{self.problem} ({place_of(text, self.index)})"
+
+
+def problem_answer(error: StatementError, text: str) -> dict[str, Any]:
+    """The answer to the worker for a statement that can't be applied."""
+    return {"problem": error.line(text) if error.setting is None else error.problem, "setting": error.setting or SQL}
 
 
 def place_of(text: str, index: int) -> str:

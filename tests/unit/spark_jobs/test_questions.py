@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import queue
+import threading
 from typing import Any, cast
 
 import pytest
 
-from mirror_connect.spark_jobs.compute import statement, statement_answers
+from mirror_connect.spark_jobs import questions as module
+from mirror_connect.spark_jobs.compute import statement, statement_answers, statement_preview
 from mirror_connect.spark_jobs.internal_http import InternalHttp
-from mirror_connect.spark_jobs.questions import Questions
+from mirror_connect.spark_jobs.questions import MOST_PREVIEWS, Questions
+
+PATIENCE_S = 60
 
 
 class FakeHttp:
@@ -16,21 +22,23 @@ class FakeHttp:
 
     def __init__(self, *questions: dict[str, Any] | None) -> None:
         self.questions = list(questions)
-        self.answers: list[Any] = []
+        self.answers: queue.Queue[Any] = queue.Queue()
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = 0.0) -> Any:
         if (method, path) == ("GET", "/question"):
             return {"question": self.questions.pop(0)}
         assert (method, path) == ("POST", "/answer")
-        self.answers.append(body)
+        self.answers.put(body)
         return {}
 
+    def answer(self) -> Any:
+        return self.answers.get(timeout=PATIENCE_S)
 
-def asked(http: FakeHttp) -> list[Any]:
+
+def ask(http: FakeHttp) -> None:
     questions = Questions(cast(InternalHttp, http), cast(Any, object()))
     while http.questions:
         questions.answer_next()
-    return http.answers
 
 
 def test_each_question_is_answered_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,10 +48,69 @@ def test_each_question_is_answered_by_its_number(monkeypatch: pytest.MonkeyPatch
     http = FakeHttp(
         {"number": 3, "kind": "statement", "body": "a"}, None, {"number": 5, "kind": "statement", "body": "b"}
     )
-    assert asked(http) == [{"number": 3, "answer": [True, "a"]}, {"number": 5, "answer": [True, "b"]}]
+    ask(http)
+    assert [http.answer(), http.answer()] == [
+        {"number": 3, "answer": [True, "a"]},
+        {"number": 5, "answer": [True, "b"]},
+    ]
     assert len(sessions) == 1
 
 
 def test_a_question_that_fails_is_answered_too() -> None:
     http = FakeHttp({"number": 1, "kind": "statement", "body": {}}, {"number": 2, "kind": "riddle", "body": {}})
-    assert [(each["number"], each["answer"]["setting"]) for each in asked(http)] == [(1, None), (2, None)]
+    ask(http)
+    assert [(each["number"], each["answer"]["setting"]) for each in (http.answer(), http.answer())] == [
+        (1, None),
+        (2, None),
+    ]
+
+
+def test_what_a_failed_preview_holds_is_in_no_answer_and_no_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_session: object, body: Any) -> Any:
+        raise ValueError(f"the value {body['records']} can't be cast")
+
+    monkeypatch.setattr(statement, "statement_session", lambda _: object())
+    monkeypatch.setattr(statement_preview, "preview_answer", fail)
+    http = FakeHttp({"number": 1, "kind": "preview", "body": {"records": "geheim"}})
+    with caplog.at_level(logging.DEBUG):
+        ask(http)
+        answer = http.answer()
+    assert (answer["number"], "ValueError" in answer["answer"]["problem"], "geheim" in str(answer)) == (1, True, False)
+    assert "ValueError" in caplog.text
+    assert "geheim" not in caplog.text
+
+
+def test_previews_that_never_end_delay_no_statement_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+
+    def computed(_session: object, body: Any) -> Any:
+        if body == "endless":
+            assert goes_on.wait(PATIENCE_S)
+        return body
+
+    monkeypatch.setattr(statement, "statement_session", lambda _: object())
+    monkeypatch.setattr(statement_preview, "preview_answer", computed)
+    monkeypatch.setattr(statement_answers, "statement_answer", lambda _, body: body)
+    endless = [{"number": number, "kind": "preview", "body": "endless"} for number in range(MOST_PREVIEWS)]
+    http = FakeHttp(
+        *endless, {"number": 7, "kind": "preview", "body": "quick"}, {"number": 8, "kind": "statement", "body": "s"}
+    )
+    questions = Questions(cast(InternalHttp, http), cast(Any, object()))
+    while http.questions:
+        questions.answer_next()
+    refused, read = http.answer(), http.answer()
+    assert (refused["number"], "problem" in refused["answer"]) == (7, True)
+    assert read == {"number": 8, "answer": "s"}
+    goes_on.set()
+    assert {http.answer()["number"] for _ in endless} == set(range(MOST_PREVIEWS))
+    # Their places are free again, a moment after the answers.
+    for _ in endless:
+        assert questions._free.acquire(timeout=PATIENCE_S)
+
+
+def test_the_worker_and_the_driver_call_a_preview_the_same() -> None:
+    from mirror_connect.app.supervisor import statement_reader  # noqa: PLC0415 — of the other side
+
+    assert module._PREVIEW == statement_reader.PREVIEW

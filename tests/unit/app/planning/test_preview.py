@@ -9,11 +9,21 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from mirror_connect.app.planning.last_records import SourceRecord
-from mirror_connect.app.planning.preview import SHOWN_BYTES, Content, Preview, PreviewedRecord, Previewer
+from mirror_connect.app.planning.preview import (
+    SHOWN_BYTES,
+    STATEMENT_BYTES,
+    Content,
+    Preview,
+    PreviewedRecord,
+    Previewer,
+)
+from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.kafka_io.records.record_parts import RecordParts
+from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
+from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
 from tests.fakes.connect_worker import source_config
 
 PACKAGE = "org.apache.kafka.connect.transforms."
@@ -51,6 +61,32 @@ class FakeSource:
         return [record for record in self.records if (record.topic, record.partition) in partitions][-count:], ""
 
 
+class FakeSpark:
+    """Copies a record with another key and time, drops it, or can't take it, by its value; and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[AskedRecord] = []
+        self.sql: TransformSql | None = None
+
+    async def transformed(self, sql: TransformSql, records: Sequence[AskedRecord]) -> list[TransformedRecord]:
+        self.sql = sql
+        self.asked += records
+        return [self._made(each.timestamp, parts_of(each.rest)) for each in records]
+
+    def _made(self, timestamp: int, parts: RecordParts) -> TransformedRecord:
+        if parts.value == b"US":
+            return TransformedRecord(False, timestamp, None)
+        if parts.value == b"bad":
+            return TransformedRecord(False, timestamp, None, "WHERE raised an error")
+        if parts.value == b"large":
+            return TransformedRecord(True, timestamp, None, "it becomes 5 bytes, too many for a preview")
+        return TransformedRecord(True, 5, rest_of(parts._replace(key=(sql_secret(self.sql) or "k2").encode())))
+
+
+def sql_secret(sql: TransformSql | None) -> str | None:
+    return None if sql is None else sql.secrets.get("pepper")
+
+
 def record(topic: str, offset: int, value: bytes | None, *headers: tuple[bytes, bytes]) -> SourceRecord:
     return SourceRecord(topic, 0, offset, 1000 + offset, RecordParts(b"k", value, headers))
 
@@ -62,11 +98,11 @@ async def previewed(
     before: bool = False,
     topic: str | None = None,
     resolved: Mapping[str, str] | None = None,
+    spark: FakeSpark | None = None,
 ) -> Preview:
     raw = {"name": "link", **source_config(topics="orders,clicks"), **more}
-    return await Previewer(source.topics, source.last).preview(
-        raw, {**raw, **(resolved or {})}, 20, before=before, topic=topic
-    )
+    previewer = Previewer((spark or FakeSpark()).transformed, source.topics, source.last)
+    return await previewer.preview(raw, {**raw, **(resolved or {})}, 20, before=before, topic=topic)
 
 
 async def test_records_are_shown_as_they_would_be_copied() -> None:
@@ -120,7 +156,7 @@ async def test_records_of_one_topic_are_shown() -> None:
     assert [each.topic for each in (await previewed(source, {}, topic="clicks")).records] == ["clicks"]
     for topic in ("__consumer_offsets", "bills"):
         none = await previewed(source, {}, topic=topic)
-        assert (none.records, none.line is not None) == ((), True)
+        assert (none.records, none.line is not None) == ([], True)
 
 
 async def test_a_secret_that_a_transformation_writes_is_hidden() -> None:
@@ -132,6 +168,64 @@ async def test_a_secret_that_a_transformation_writes_is_hidden() -> None:
     assert after is not None
     assert [header.value for header in after.headers] == [Content("text", "[hidden]", 15)]
     assert after.value == Content("base64", base64.b64encode(b"\xff[hidden]").decode(), 9)
+
+
+STATEMENT = {
+    "spark.transform.sql": "SELECT secrets.pepper AS key FROM records",
+    "spark.transform.secret.pepper": "${file:/s:p}",
+}
+PEPPER = {"spark.transform.secret.pepper": "pepper-of-32-bytes"}
+
+
+async def test_spark_gets_what_transforms_leave_and_says_what_it_becomes() -> None:
+    source = FakeSource(
+        record("orders", 1, None),
+        *(record("orders", 2 + at, each) for at, each in enumerate((b"US", b"bad", b"large", b"EU"))),
+    )
+    spark = FakeSpark()
+    found = await previewed(source, {**FILTERED, **STATEMENT}, resolved=PEPPER, spark=spark)
+    # The tombstone never gets there, as in a task.
+    assert [(each.partition, each.offset, each.timestamp) for each in spark.asked] == [
+        (TopicPartition("orders", 0), offset, 1000 + offset) for offset in (2, 3, 4, 5)
+    ]
+    assert parts_of(spark.asked[0].rest).headers == ((b"from", b"eu"),)
+    assert spark.sql is not None
+    assert spark.sql.secrets == {"pepper": "pepper-of-32-bytes"}
+    assert [(each.offset, each.kept, each.error) for each in found.records] == [
+        (1, False, None),
+        (2, False, None),
+        (3, False, "transformation spark.transform.sql: WHERE raised an error"),
+        (4, True, "transformation spark.transform.sql: it becomes 5 bytes, too many for a preview"),
+        (5, True, None),
+    ]
+    after = found.records[4].after
+    assert after is not None
+    assert (found.records[4].timestamp, after.timestamp, after.key) == (1005, 5, Content("text", "[hidden]", 18))
+    assert all(each.after is None for each in found.records[:4])
+    assert "pepper-of" not in str(found)
+
+
+async def test_nothing_is_shown_as_it_was_if_spark_does_not_answer() -> None:
+    async def away(_sql: TransformSql, _records: Sequence[AskedRecord]) -> list[TransformedRecord]:
+        raise SparkAway("Spark did not answer")
+
+    spark = FakeSpark()
+    spark.transformed = away  # type: ignore[method-assign]
+    with pytest.raises(SparkAway):
+        await previewed(FakeSource(record("orders", 7, b"x")), STATEMENT, resolved=PEPPER, spark=spark)
+
+
+async def test_a_statement_gets_the_newest_records_of_limited_bytes() -> None:
+    spark = FakeSpark()
+    half = bytes(STATEMENT_BYTES // 2 - 100)
+    source = FakeSource(*(record("orders", offset, half) for offset in range(5)))
+    found = await previewed(source, STATEMENT, resolved=PEPPER, spark=spark)
+    assert [each.offset for each in found.records] == [each.offset for each in spark.asked] == [3, 4]
+    assert found.line is not None
+    assert "leaves out the 3 oldest" in found.line
+    large = FakeSource(record("orders", 1, b"x"), record("orders", 2, bytes(STATEMENT_BYTES)))
+    none = await previewed(large, STATEMENT, resolved=PEPPER, spark=spark)
+    assert (none.records, len(spark.asked)) == ([], 2)
 
 
 async def test_a_connector_that_copies_no_records_has_no_preview() -> None:

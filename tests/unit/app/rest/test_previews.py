@@ -9,13 +9,14 @@ import pytest
 
 from mirror_connect.app.herder.previews import Previewer
 from mirror_connect.app.planning.preview import Content, Contents, Preview, PreviewedRecord
+from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from tests.fakes.connect_worker import FakeWorker, source_config
 from tests.fakes.rest_answers import error
 
 PATH = "/connector-plugins/MirrorSource/config/preview"
 CONFIG = {**source_config(), "name": "a"}
-CONTENTS = Contents(None, Content("text", "x", 1), [])
+CONTENTS = Contents(2000, None, Content("text", "x", 1), [])
 RECORD = PreviewedRecord("t", 0, 5, 1000, "A.t", True, None, None, CONTENTS)
 
 
@@ -61,7 +62,12 @@ async def test_a_preview_comes_with_its_validation_and_stores_nothing(
                 "kept": True,
                 "error": None,
                 "before": None,
-                "after": {"key": None, "value": {"encoding": "text", "data": "x", "size": 1}, "headers": []},
+                "after": {
+                    "timestamp": 2000,
+                    "key": None,
+                    "value": {"encoding": "text", "data": "x", "size": 1},
+                    "headers": [],
+                },
             }
         ],
         "line": None,
@@ -101,6 +107,7 @@ async def test_a_number_that_is_none_is_refused(
     [
         pytest.param(ClusterUnreachable("no broker answers at hunter2-hunter2"), 502, id="away"),
         pytest.param(NotAuthorized("refused hunter2-hunter2"), 502, id="refused"),
+        pytest.param(SparkAway("no answer with hunter2-hunter2"), 503, id="spark"),
         pytest.param(ConfigError("ssl.keystore.location", "hunter2-hunter2", "no such file"), 400, id="unusable"),
     ],
 )

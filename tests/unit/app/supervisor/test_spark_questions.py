@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from mirror_connect.app.supervisor.spark_questions import MOST_WAITING, SparkAway, SparkQuestions
 from mirror_connect.app.supervisor.statement_reader import StatementReader
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.transform_sql import SQL, VALUE_SCHEMA, TransformSql
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 
 LONG_S = 60.0
 
@@ -97,3 +101,29 @@ async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
     assert "geheim" not in str(question)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
+
+
+async def test_a_preview_sends_records_with_secrets_and_gets_what_they_become() -> None:
+    questions = SparkQuestions(lambda: None)
+    reader = StatementReader(questions)
+    sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
+    record = AskedRecord(TopicPartition("t", 1), 5, 1000, b"\x01\xff")
+    became = [TransformedRecord(True, 9, b"\x00"), TransformedRecord(False, 1000, None, "WHERE raised an error")]
+    asking = asyncio.create_task(reader.transformed(sql, [record, record]))
+    question = await questions.next(LONG_S)
+    assert question is not None
+    # Both ways through JSON, as over HTTP.
+    body = json.loads(json.dumps(question["body"]))
+    assert (question["kind"], body["sql"], body["secrets"]) == ("preview", sql.to_json(), {"salt": "geheim"})
+    assert [AskedRecord.from_json(each) for each in body["records"]] == [record, record]
+    questions.answer(question["number"], json.loads(json.dumps({"records": [each.to_json() for each in became]})))
+    assert await asking == became
+    assert "geheim" not in repr(questions._open)
+
+
+async def test_a_statement_that_a_preview_cannot_apply_is_an_error_of_its_setting() -> None:
+    questions = SparkQuestions(lambda: None)
+    asking = asyncio.create_task(StatementReader(questions).transformed(TransformSql("SELECT"), []))
+    await answered(questions, {"problem": "it is wrong", "setting": None})
+    with pytest.raises(ConfigError, match=r"spark\.transform\.sql: it is wrong"):
+        await asking

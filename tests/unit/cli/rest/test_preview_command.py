@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.app.planning.preview import Content, Contents, Header, Preview, PreviewedRecord
+from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.errors import ClusterUnreachable
 from tests.fakes.connect_worker import source_config
 from tests.unit.cli.rest.conftest import Done, Mirror, Served
 
-BEFORE = Contents(None, Content("text", '{"card": 4111}', 14), [])
+BEFORE = Contents(1_000, None, Content("text", '{"card": 4111}', 14), [])
 AFTER = Contents(
+    86_400_000,
     Content("base64", "AP8=", 2),
     Content("text", "y" * 300 + "\x1b[2J", 304),
     [Header("from", Content("text", "eu", 2))],
@@ -67,6 +69,11 @@ def test_records_are_rows_and_what_the_source_has_is_not_shown(mirror: Mirror, s
     assert "4111" not in done.out
 
 
+def test_the_time_is_what_the_target_would_have(mirror: Mirror, served: Served, file: Path) -> None:
+    done = previewed(mirror, served, file, PREVIEW, "-o", "wide")
+    assert any(line.startswith("orders A.orders 0 7 1970-01-02 00:00:00 after ") for line in lines(done))
+
+
 def test_what_the_source_has_stands_above_on_request(mirror: Mirror, served: Served, file: Path) -> None:
     done = previewed(mirror, served, file, PREVIEW, "--before", "--records", "5", "--topic", "orders")
     assert 'orders 0 7 before null {"card": 4111} -' in lines(done)
@@ -104,6 +111,15 @@ def test_a_number_that_is_none_is_wrong_usage(mirror: Mirror, served: Served, fi
     assert (done.code, done.out) == (2, "")
 
 
-def test_a_source_that_does_not_answer_is_code_2(mirror: Mirror, served: Served, file: Path) -> None:
-    done = previewed(mirror, served, file, ClusterUnreachable("no broker answers"))
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(ClusterUnreachable("no broker answers"), id="source"),
+        pytest.param(SparkAway("no broker answers"), id="spark"),
+    ],
+)
+def test_a_source_or_spark_that_does_not_answer_is_code_2(
+    mirror: Mirror, served: Served, file: Path, failure: Exception
+) -> None:
+    done = previewed(mirror, served, file, failure)
     assert (done.code, "no broker answers" in done.err) == (2, True)

@@ -1,0 +1,135 @@
+"""What a statement makes of some records, for the worker that shows them to a user (app/planning/preview.py).
+
+Rows, statement and codec are those of a task. The driver computes the rows by itself, as part of Spark's planning: no job
+runs, so it needs no slot. Records and secrets are data of one relation in its memory. Spark prints the columns of such a
+relation in plans, events and logs, and never its rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
+from mirror_connect.kafka_io.records.compression import NONE
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
+from mirror_connect.kafka_io.records.record_columns import with_columns
+from mirror_connect.kafka_io.records.record_rewrite import one_record, record_of
+from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of
+from mirror_connect.spark_jobs.compute.records_table import ERROR, HEADERS, KEEP, KEY, ROW, TIMESTAMP, VALUE, rows_type
+from mirror_connect.spark_jobs.compute.statement import applied, read_statement
+from mirror_connect.spark_jobs.compute.statement_error import StatementError, problem_answer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mirror_connect.spark_jobs.compute.statement import Statement
+
+# Of all answered records. The worker reads the answer on its loop.
+MOST_BYTES: Final = 2 << 20
+_HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+# Times come as numbers: Python has no year 10000.
+_TYPES: Final = {KEY: pa.binary(), VALUE: pa.binary(), HEADERS: pa.list_(_HEADER), TIMESTAMP: pa.int64()}
+
+
+def preview_answer(session: SparkSession, body: Any) -> dict[str, Any]:
+    """The answer for records. `session`: of `statement_session`."""
+    keep_calls_out_of_the_log()
+    sql = TransformSql.from_json(body["sql"])
+    try:
+        statement = read_statement(session, sql)
+    except StatementError as error:
+        return problem_answer(error, sql.text)
+    records = [AskedRecord.from_json(each) for each in body["records"]]
+    rows = Rows(statement.columns, sql.secret_names)
+    rows.know(body["secrets"])
+    found = _transformed(session, statement, rows, records)
+    return {"records": [each.to_json() for each in _limited(found)]}
+
+
+def _transformed(
+    session: SparkSession, statement: Statement, rows: Rows, records: Sequence[AskedRecord]
+) -> list[TransformedRecord]:
+    pieces = [one_record((each.offset, each.timestamp, each.rest)) for each in records]
+    now_us = time.time_ns() // 1000
+    batches: list[Any] = []
+    failed: dict[int, TransformedRecord] = {}
+    for number, (record, piece) in enumerate(zip(records, pieces, strict=True)):
+        try:
+            batches.append(rows.of(piece, record.partition, number, now_us))
+        except CorruptBatchError as error:
+            failed[number] = TransformedRecord(False, record.timestamp, None, str(error))
+    made = {each[ROW]: each for each in _collected(statement, _frame(session, statement, rows, batches))}
+    return [
+        failed[number] if number in failed else _record(made[number], piece, statement.changes)
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def _frame(session: SparkSession, statement: Statement, rows: Rows, batches: Sequence[Any]) -> DataFrame:
+    """`createDataFrame` would write the rows to a file, for the JVM to read."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 — with a session only
+
+    jvm = session._jvm
+    whole = pa.Table.from_batches(batches, rows.schema).combine_chunks().to_batches()
+    given = jvm.java.util.ArrayList()
+    for each in whole:
+        given.add(each.serialize().to_pybytes())
+    kind = rows_type(statement.columns, statement.sql)
+    iterator = jvm.scala.jdk.javaapi.CollectionConverters.asScala(given.iterator())
+    python = jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+    return DataFrame(python.toDataFrame(iterator, kind.json(), session._jsparkSession), session)
+
+
+def _collected(statement: Statement, frame: DataFrame) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
+
+    made = applied(statement, frame)
+    columns = [f.unix_micros(name).alias(name) if name == TIMESTAMP else name for name in statement.changes]
+    return [each.asDict(recursive=True) for each in made.select(ROW, KEEP, ERROR, *columns).collect()]
+
+
+def _record(row: dict[str, Any], piece: ProducerBatch, changes: Sequence[str]) -> TransformedRecord:
+    timestamp = piece.base_timestamp
+    if row[ERROR] is not None or not row[KEEP]:
+        return TransformedRecord(False, timestamp, None, row[ERROR])
+    schema = pa.schema([(name, _TYPES[name]) for name in changes])
+    values = pa.RecordBatch.from_pylist([{name: row[name] for name in changes}], schema)
+    try:
+        made = with_columns(piece, changes_of([values], changes, None), NONE)
+    except CorruptBatchError as error:
+        return TransformedRecord(False, timestamp, None, str(error))
+    assert made is not None
+    _, timestamp, rest = record_of(made)
+    return TransformedRecord(True, timestamp, rest)
+
+
+def _limited(found: Sequence[TransformedRecord]) -> list[TransformedRecord]:
+    """Those that are too much for one answer are told without their bytes."""
+    left, told = MOST_BYTES, []
+    for each in found:
+        size = len(each.rest or b"")
+        if size <= left:
+            left -= size
+            told.append(each)
+        else:
+            told.append(replace(each, rest=None, error=f"it becomes {size} bytes, too many for a preview"))
+    return told
+
+
+def _is_no_call(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
+def keep_calls_out_of_the_log() -> None:
+    """Py4J logs each call with its arguments, here records and secrets, if somebody asks for its DEBUG lines."""
+    for name in ("py4j.java_gateway", "py4j.clientserver"):
+        logger = logging.getLogger(name)
+        if _is_no_call not in logger.filters:
+            logger.addFilter(_is_no_call)
