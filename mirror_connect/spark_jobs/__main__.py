@@ -1,9 +1,9 @@
-"""The Spark application of a worker: runs one streaming query for each task run in the worker's plan.
+"""A Spark application of a worker: runs one streaming query for each task run in the worker's plan.
 
 The worker starts it with a pipe on standard input. The first line is JSON: `url` and `token` of the internal HTTP,
 `tasks` (its `url` and `fingerprint` for executors; null if they are here), `scratch` (a directory), `spark` (the worker's
-`spark.*` properties). The pipe's end means that the worker is gone. Then this application ends at once, with its JVM and
-tasks.
+`spark.*` properties), `statements` (whether it reads and applies those of connectors). The pipe's end means that the worker
+is gone. Then this application ends at once, with its JVM and tasks.
 
 The JVM starts as soon as that line is read. Everything else is imported while the JVM comes up.
 """
@@ -48,7 +48,7 @@ def run(hello: dict[str, Any]) -> None:
     if not archive_option():
         log.info("Spark starts without an archive of its classes, in twice the time. mirror-connect archive makes one")
     try:
-        opening = Opening(user)
+        opening = Opening(user, statements=hello["statements"])
     except OSError as error:
         log.critical("its JVM could not be started: %s", error)
         sys.exit(1)

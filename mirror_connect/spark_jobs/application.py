@@ -38,8 +38,10 @@ class Application:
     def __init__(self, hello: dict[str, Any], session: SparkSession) -> None:
         self._plan_http = InternalHttp(hello["url"], hello["token"])
         self._report_http = InternalHttp(hello["url"], hello["token"])
-        asked, answers = (InternalHttp(hello["url"], hello["token"]) for _ in range(2))
-        self._questions = Questions(asked, session, answers)
+        self._questions: Questions | None = None
+        if hello["statements"]:
+            asked, answers = (InternalHttp(hello["url"], hello["token"]) for _ in range(2))
+            self._questions = Questions(asked, session, answers)
         # Where executors reach the worker: on a cluster not where this driver does.
         tasks = hello.get("tasks") or {"url": hello["url"], "fingerprint": ""}
         self._tasks_url: str = tasks["url"]
@@ -59,7 +61,8 @@ class Application:
     def run(self) -> None:
         """Applies the plan until the process ends."""
         threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
-        self._questions.start()
+        if self._questions is not None:
+            self._questions.start()
         version, cold = -1, True
         while True:
             try:

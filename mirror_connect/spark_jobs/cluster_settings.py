@@ -35,10 +35,9 @@ ARCHIVE_PYTHON: Final = f"./{ENVIRONMENT}/bin/python"
 # Of a task's process with its buffers, and of an executor's JVM outside of its heap with PySpark's daemon.
 MB_A_SLOT: Final = 200
 MB_AN_EXECUTOR: Final = 200
-# As those of the driver (spark_settings.JVM_OPTIONS). Spark sets the heap, and no archive of classes is there.
-_EXECUTOR_JVM: Final = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
-)
+# As those of the driver (spark_settings.JVM_OPTIONS), but with both compilers: an executor may apply statements. Spark sets
+# the heap, and no archive of classes is there.
+_EXECUTOR_JVM: Final = "-XX:+UseSerialGC -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,12 @@ log = logging.getLogger("mirror_connect.spark_jobs")
 class Opening:
     """A session that is being opened: its JVM starts at once. `user`: the worker's `spark.*` properties.
 
+    `statements`: whether it applies statements of connectors.
     PySpark is imported after that, while the JVM comes up. OSError: there is no such Java.
     """
 
-    def __init__(self, user: Mapping[str, str]) -> None:
-        self._chosen = settings(user)
+    def __init__(self, user: Mapping[str, str], *, statements: bool = False) -> None:
+        self._chosen = settings(user, statements=statements)
         # The JVM gets its settings as arguments. It starts without the secret ones, and then the session gets all of them.
         self._jvm: StartedJvm | None = start_jvm(without_secrets(self._chosen), os.environ)
 

@@ -60,6 +60,9 @@ DEFAULTS = {
 JVM_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms64m -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
 )
+# Where statements are applied, on this machine: in an application of its own, whose JVM computes. Both compilers, and room
+# for what they make; a young part in which the rows of some batches die before they are copied.
+STATEMENT_JVM_OPTIONS = "-XX:+UseSerialGC -Xms192m -Xmn96m -Xss512k -XX:ReservedCodeCacheSize=128m -XX:-UsePerfData"
 # On every master.
 FIXED = {
     "spark.pyspark.driver.python": sys.executable,
@@ -87,8 +90,11 @@ _SOCKET_PATH = 103
 _SECRET: Final = re.compile("(?i)secret|password|token|access[.]?key")
 
 
-def settings(user: Mapping[str, str]) -> dict[str, str]:
-    """Spark's configuration from the worker's `spark.*` properties. Extra JVM options of users are appended."""
+def settings(user: Mapping[str, str], *, statements: bool = False) -> dict[str, str]:
+    """Spark's configuration from the worker's `spark.*` properties. Extra JVM options of users are appended.
+
+    `statements`: whether the application applies the statements of connectors.
+    """
     # TMPDIR is the scratch directory, which nobody else may enter. Java does not use that variable by itself.
     scratch = tempfile.gettempdir()
     kind = kind_of(user.get("spark.master", DEFAULTS["spark.master"]))
@@ -105,7 +111,9 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
     users = user.get("spark.driver.extraJavaOptions", "")
     # A JVM that uses an archive can't make one.
     archive = "" if any(each in users for each in MAKES_ARCHIVE) else archive_option()
-    options = (JVM_OPTIONS, archive, ours, users)
+    # On a cluster executors apply them.
+    jvm = STATEMENT_JVM_OPTIONS if statements and kind is Kind.LOCAL else JVM_OPTIONS
+    options = (jvm, archive, ours, users)
     merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return merged
 

@@ -134,7 +134,7 @@ class SparkRig:
     @property
     def application(self) -> SparkApplication:
         """The present one."""
-        application = self.spark.application
+        application = self.spark.copying.application
         assert isinstance(application, SparkApplication)
         return application
 

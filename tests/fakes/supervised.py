@@ -184,7 +184,7 @@ class World:
         await self.supervisor.stop(0.0)
         await self.spark.end()
 
-    def _new_application(self, _: Mapping[str, str]) -> FakeApplication:
+    def _new_application(self, _: Mapping[str, str], *, statements: bool) -> FakeApplication:
         self.applications.append(FakeApplication())
         return self.applications[-1]
 

@@ -103,7 +103,7 @@ class Worker:
             on_change=self._changed,
             clock=process.time,
         )
-        self.spark = SparkHost(self.properties, new_application=lambda _: self, clock=process.time)
+        self.spark = SparkHost(self.properties, new_application=lambda _, *, statements: self, clock=process.time)
         self.supervisor = Supervisor(self.spark, self._specs(), self._lease, clock=process.time)
         self.supervisor.listen(self.events)
 

@@ -108,7 +108,7 @@ async def rig(cluster: SparkCluster, scratch: Path, page: int) -> AsyncIterator[
 
 def needles(rig: SparkRig) -> list[str]:
     """What must be nowhere: run tokens, the driver's token, what a task's spec has."""
-    return [*(run.token for run in rig.supervisor.runs), rig.spark.driver_token, SECRET]
+    return [*(run.token for run in rig.supervisor.runs), rig.spark.copying.token, SECRET]
 
 
 def on_host(cluster: SparkCluster) -> list[psutil.Process]:

@@ -123,7 +123,7 @@ async def test_no_secret_is_in_arguments_or_environments_or_files(rig: SparkRig,
     for process in rig.tree():
         with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended
             texts += [*process.cmdline(), *process.environ().values()]
-    secrets = (SECRET, WORKER_SECRET, rig.spark.driver_token, rig.run(A).token)
+    secrets = (SECRET, WORKER_SECRET, rig.spark.copying.token, rig.run(A).token)
     assert [secret for secret in secrets if any(secret in text for text in texts)] == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,6 +83,22 @@ class JvmFigures:
         return cls(dict(body["memory"]), body["threads"], collections)
 
 
+def together(jvms: Sequence[JvmFigures]) -> JvmFigures | None:
+    """The figures of several JVMs as one; None of none."""
+    if len(jvms) <= 1:
+        return jvms[0] if jvms else None
+    memory: dict[str, int] = {}
+    collections: dict[str, tuple[int, float]] = {}
+    for each in jvms:
+        for area, used in each.memory.items():
+            memory[area] = memory.get(area, 0) + used
+        for name, (count, seconds) in each.collections.items():
+            before = collections.get(name, (0, 0.0))
+            collections[name] = before[0] + count, before[1] + seconds
+    threads = [each.threads for each in jvms if each.threads is not None]
+    return JvmFigures(memory, sum(threads) if threads else None, collections)
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
     """Resident bytes and processor seconds of a kind of process."""
@@ -93,7 +109,10 @@ class ProcessFigures:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSpark:
-    """The Spark application; `slots`: None before its driver has reported. `processes`: by kind, with the worker's own."""
+    """The Spark applications together; `slots`: None before a driver has reported.
+
+    `processes`: by kind, with the worker's own.
+    """
 
     up: bool
     slots: int | None

@@ -103,3 +103,10 @@ class WantedTask:
         if self.read is not None:
             return self.read
         return frozenset(stored_partitions(self.config.get(ASSIGNED_PARTITIONS, "")))
+
+
+class NewApplication(Protocol):
+    """Makes a Spark application, which is started later."""
+
+    def __call__(self, spark: Mapping[str, str], *, statements: bool) -> Application:
+        """`spark`: the worker's properties. `statements`: whether it reads and applies the statements of connectors."""

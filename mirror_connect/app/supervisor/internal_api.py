@@ -1,8 +1,8 @@
-"""The internal HTTP between the worker and its Spark application: plan, specs, source offsets, reports.
+"""The internal HTTP between the worker and its Spark applications: plan, specs, source offsets, reports.
 
 The driver is on loopback. Tasks at executors of a cluster have a port of their own, with https and without its paths.
 
-Every path needs a bearer token: the driver's, or the token of the run, or shared process, that the path names. 410 says that
+Every path needs a bearer token: a driver's, or the token of the run, or shared process, that the path names. 410 says that
 it is over; 503 that the worker cannot answer now, and the task should repeat the request.
 """
 
@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mirror_connect.app.exposition.measured import JvmFigures
+from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
 from mirror_connect.app.supervisor.spark_host import RunRequests, SparkHost
 from mirror_connect.app.supervisor.task_run import TaskRun
@@ -82,14 +83,16 @@ async def _json_of(request: Request) -> Any:
 
 
 def _driver_routes(spark: SparkHost) -> list[Route]:
+    def of_driver(request: Request) -> HostedSpark | None:
+        return next((each for each in spark.applications if _bearer_is(request, each.token)), None)
 
     async def plan(request: Request) -> Response:
-        if not _bearer_is(request, spark.driver_token):
+        if (asking := of_driver(request)) is None:
             return Response(status_code=UNAUTHORIZED)
-        return JSONResponse(await spark.plan(int(request.query_params.get("after", "-1")), PLAN_HOLD_S))
+        return JSONResponse(await spark.plan(int(request.query_params.get("after", "-1")), PLAN_HOLD_S, asking))
 
     async def driver(request: Request) -> Response:
-        if not _bearer_is(request, spark.driver_token):
+        if (asking := of_driver(request)) is None:
             return Response(status_code=UNAUTHORIZED)
         body = await _json_of(request)
         told = body.get("jvm")
@@ -98,16 +101,16 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
         jvm = None if told is None else JvmFigures.from_json(told)
         lacking = body.get("missing")
         missing = None if lacking is None else MissingExecutor.from_json(lacking)
-        spark.driver_report(body["slots"], body["runs"], jvm, executors, missing)
+        spark.driver_report(body["slots"], body["runs"], jvm, executors, missing, spark=asking)
         return JSONResponse({})
 
     async def question(request: Request) -> Response:
-        if not _bearer_is(request, spark.driver_token):
+        if of_driver(request) is not spark.computing:
             return Response(status_code=UNAUTHORIZED)
         return JSONResponse({"question": await spark.questions.next(PLAN_HOLD_S)})
 
     async def answer(request: Request) -> Response:
-        if not _bearer_is(request, spark.driver_token):
+        if of_driver(request) is not spark.computing:
             return Response(status_code=UNAUTHORIZED)
         body = await _json_of(request)
         spark.questions.answer(body["number"], body["answer"])

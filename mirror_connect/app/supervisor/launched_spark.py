@@ -15,6 +15,7 @@ from mirror_connect.app.config.task_listener import ANY, TaskListener
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.task_channel import open_task_channel, with_driver_address
+from mirror_connect.connectors.spark_masters import is_local
 
 
 class LaunchedSpark:
@@ -29,13 +30,15 @@ class LaunchedSpark:
         self.listener: Final = listen_on("127.0.0.1", 0, "the internal HTTP")
         self.spark: Final = with_driver_address(spark)
         self.tasks: Final = open_task_channel(self.spark, tasks)
-        self.application: Final = self.new_application(self.spark)
+        # On a cluster there is no other one, which would have the statements.
+        statements = not is_local(self.spark.get("spark.master", "local"))
+        self.application: Final = self.new_application(self.spark, statements=statements)
         with contextlib.suppress(OSError):  # `start` tries again, and its error is reported
             self.application.launch(f"http://127.0.0.1:{self.listener.getsockname()[1]}", self.token)
 
-    def new_application(self, spark: Mapping[str, str]) -> SparkApplication:
-        """Another one, whose tasks use the same channel."""
-        return SparkApplication(spark, self.tasks.told if self.tasks is not None else None)
+    def new_application(self, spark: Mapping[str, str], *, statements: bool) -> SparkApplication:
+        """Another one, whose tasks use the same channel. `statements`: see SparkApplication."""
+        return SparkApplication(spark, self.tasks.told if self.tasks is not None else None, statements=statements)
 
     def kill(self) -> None:
         """Ends it, unless a SparkHost has it by now."""

@@ -1,4 +1,4 @@
-"""The worker's one Spark application as a process tree: starts it, reads its log, and ends it completely.
+"""A Spark application of the worker as a process tree: starts it, reads its log, and ends it completely.
 
 The first one of a process is launched before there is an event loop (`launch`): Spark takes longest of all at a start.
 Only this module knows how Spark is started. The tree has a session of its own (setsid), so that the worker can find and kill
@@ -21,6 +21,7 @@ from typing import Final
 import psutil
 
 from mirror_connect.app.config.kafka_environment import with_heap
+from mirror_connect.app.config.statement_properties import properties_of
 from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 from mirror_connect.connectors.spark_masters import is_local
@@ -48,11 +49,15 @@ class SparkApplication:
     """One process tree. `start` it, await `exited`, `end` it; it can't be started twice.
 
     `launch` does the first half of `start`, without an event loop. `tasks`: the channel of executors (TaskChannel.told).
+    `statements`: whether it reads and applies the statements of connectors.
     """
 
-    def __init__(self, spark: Mapping[str, str], tasks: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, spark: Mapping[str, str], tasks: Mapping[str, str] | None = None, *, statements: bool = False
+    ) -> None:
         self._tasks = tasks
-        self._spark = with_heap(spark, os.environ)
+        self._statements = statements
+        self._spark = with_heap(properties_of(spark, statements=statements), os.environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch: Scratch | None = None
         self._log = SparkLog()
@@ -109,6 +114,7 @@ class SparkApplication:
             "url": url,
             "token": token,
             "tasks": self._tasks,
+            "statements": self._statements,
             "scratch": str(scratch.path),
             "spark": self._spark,
         }

@@ -56,7 +56,7 @@ class LocalEnds:
 
     def is_gone(self, run: TaskRun, why: str, *, hangs: bool = False) -> bool:
         """See ProcessEnds. A process with other tasks is killed only if this one doesn't return when told to abandon."""
-        application, process = self._spark.application, run.process
+        application, process = self._spark.of(run).application, run.process
         # Spark reuses processes: one that reports for another run no longer works on this one.
         if process is None or application is None or self._spark.has_another_run(process, run):
             return True
@@ -75,7 +75,7 @@ class LocalEnds:
 
     def how_ended(self, run: TaskRun) -> str:
         """See ProcessEnds."""
-        application, pid = self._spark.application, run.pid
+        application, pid = self._spark.of(run).application, run.pid
         number = None if application is None or pid is None else application.signal_of(pid)
         return "its process died" if number is None else f"its process {pid} was ended by {signal_named(number)}"
 

@@ -1,7 +1,11 @@
-"""The process's one Spark application, shared by the supervisors of all its flows.
+"""The process's Spark applications, shared by the supervisors of all its flows.
 
-It merges their runs into one plan, and gives each report of the driver to the supervisor that owns the run. Slots and
-processes are shared: Spark may use a process for a task of one flow after a task of another. If Spark ends, all runs end.
+One runs the tasks that copy (`copying`). With a local master another one runs those with a statement (`computing`), from the
+first of them on until there was none for a while. On a cluster both are one.
+
+It merges the runs of all flows into a plan for each application, and gives each report of a driver to the supervisor that
+owns the run. Slots and processes are shared: Spark may use a process for a task of one flow after a task of another. If an
+application ends, all its runs end.
 """
 
 from __future__ import annotations
@@ -17,13 +21,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
-from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark
+from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark, together
 from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
-from mirror_connect.app.supervisor.interfaces import Application
+from mirror_connect.app.supervisor.hosted_spark import HostedSpark
+from mirror_connect.app.supervisor.interfaces import Application, NewApplication
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, no_executor_line
-from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
 from mirror_connect.app.supervisor.spark_questions import SparkQuestions
 from mirror_connect.app.supervisor.task_placement import statement_of
 from mirror_connect.app.supervisor.task_run import TaskRun
@@ -40,6 +44,12 @@ from mirror_connect.connectors.task_protocol import (
 )
 
 log = logging.getLogger(__name__)
+
+# For so long the second application stays without a task and a question: a connector that is changed or restarted finds it.
+IDLE_S: Final = 600.0
+# How often it is looked whether that time is over.
+LOOK_S: Final = 5.0
+_PURPOSE: Final = " for statements"
 
 
 class RunRequests(Protocol):
@@ -80,14 +90,14 @@ class RunOwner(Protocol):
     def planned(self) -> Iterable[TaskRun]:
         """The runs that should have a query now."""
 
-    def spark_came(self) -> None:
-        """Spark is there, after it was absent."""
+    def spark_came(self, spark: HostedSpark) -> None:
+        """An application is there, after it was absent."""
 
     def query_reported(self, run: TaskRun, state: str, error: str | None) -> None:
         """The driver has reported the state of a run's query."""
 
-    def spark_lost(self) -> None:
-        """Spark has ended, and no process of it is left."""
+    def spark_lost(self, spark: HostedSpark) -> None:
+        """An application has ended, and no process of it is left on this machine."""
 
 
 @dataclass(eq=False)
@@ -101,7 +111,7 @@ class _SharedProcess:
 
 
 class SparkHost:
-    """See the module. `spark`: the properties spark.*; `clock` gives seconds. The driver shows `driver_token`.
+    """See the module. `spark`: the properties spark.*; `clock` gives seconds.
 
     `launched`: the first application, which exists already.
     """
@@ -111,10 +121,9 @@ class SparkHost:
         spark: Mapping[str, str],
         *,
         launched: LaunchedSpark | None = None,
-        new_application: Callable[[Mapping[str, str]], Application] = SparkApplication,
+        new_application: NewApplication = SparkApplication,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.driver_token: Final = launched.token if launched is not None else secrets.token_urlsafe(32)
         self.master: Final = spark.get("spark.master", "local[64,4]")
         # Whether tasks run on other machines: their processes can't be seen from here.
         self.is_remote: Final = not is_local(self.master)
@@ -122,10 +131,26 @@ class SparkHost:
         first = [launched.application] if launched is not None else []
         if launched is not None:
             spark, new_application = launched.spark, launched.new_application
-        self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
+
+        def hosted(token: str, *, computes: bool) -> HostedSpark:
+            def runs() -> Iterator[TaskRun]:
+                return (run for run in self._runs() if self.is_remote or run.computes == computes)
+
+            def new() -> Application:
+                if first and not computes:
+                    return first.pop()
+                return new_application(spark, statements=computes or self.is_remote)
+
+            purpose = _PURPOSE if computes else ""
+            return HostedSpark(
+                self.master, token, new_application=new, clock=clock, lost=self._lost, runs=runs, purpose=purpose
+            )
+
+        first_token = launched.token if launched is not None else secrets.token_urlsafe(32)
+        self.copying: Final = hosted(first_token, computes=False)
+        self.computing: Final = self.copying if self.is_remote else hosted(secrets.token_urlsafe(32), computes=True)
         self.placement: Final = ExecutorPlacement(clock, self._runs)
-        self.questions: Final = SparkQuestions(lambda: self._keeper.absence)
-        self._missing: MissingExecutor | None = None
+        self.questions: Final = SparkQuestions(lambda: self.computing.absence, self._look_for_statements)
         self._shared: _SharedProcess | None = None
         # Processes that it was, which have hung on a cluster.
         self._renewed: set[TaskProcess] = set()
@@ -134,6 +159,9 @@ class SparkHost:
         # What users have set. It outlives Spark, and the next application gets it with its first plan.
         self.log_levels = LogLevels()
         self._plan_changed = asyncio.Event()
+        self._url = ""
+        self._used_at = 0.0
+        self._idling: asyncio.Task[None] | None = None
 
     def add(self, owner: RunOwner) -> None:
         """From now on its runs are in the plan."""
@@ -147,11 +175,17 @@ class SparkHost:
 
     async def start(self, url: str) -> None:
         """Starts Spark in the background; `url` is where its processes reach the internal HTTP."""
-        self._keeper.start(url, self.driver_token)
+        self._url = url
+        self.copying.start(url)
+        self._look_for_statements()
 
     async def end(self, patience_s: float = 1.0) -> None:
         """Ends Spark; afterwards no process of it is alive."""
-        await self._keeper.end(patience_s)
+        self._url = ""
+        if self._idling is not None:
+            self._idling.cancel()
+            await asyncio.gather(self._idling, return_exceptions=True)
+        await asyncio.gather(*(each.end(patience_s) for each in self.applications))
         # Answers held requests: a server that closes would cancel them, with a stack trace.
         self.change_plan()
         self.questions.end()
@@ -159,52 +193,31 @@ class SparkHost:
     # --- for supervisors --------------------------------------------------------------------------------------------
 
     @property
-    def application(self) -> Application | None:
-        """The present one."""
-        return self._keeper.application
+    def applications(self) -> Sequence[HostedSpark]:
+        """Those that there may be."""
+        return (self.copying,) if self.is_remote else (self.copying, self.computing)
 
-    @property
-    def slots(self) -> int | None:
-        """For how many tasks there is room, of all flows; None until the driver has reported."""
-        return self._keeper.slots
-
-    @property
-    def slots_since(self) -> float:
-        """Since when there are slots, by the clock."""
-        return self._keeper.slots_since
+    def of(self, run: TaskRun) -> HostedSpark:
+        """The application that a run belongs to."""
+        return self.computing if run.computes else self.copying
 
     def measured(self) -> MeasuredSpark:
-        """What its metrics show now."""
-        return MeasuredSpark(up=self.slots is not None, slots=self.slots, wanted=self.wanting, jvm=self._keeper.jvm)
-
-    @property
-    def problem(self) -> str | None:
-        """Why there is no Spark now; None if Spark runs, or at the first start."""
-        return self._keeper.problem
-
-    @property
-    def absence(self) -> str | None:
-        """Why no task can run now, as a line for people; None when Spark is there, with an executor."""
-        if self._keeper.executors == ():
-            return no_executor_line(self.master, self._keeper.without_executor_since, self._missing)
-        return self._keeper.absence
-
-    @property
-    def executors(self) -> Sequence[SparkExecutor]:
-        """Those of a cluster that are there now; none with a local master."""
-        return self._keeper.executors or ()
-
-    @property
-    def wanting(self) -> int:
-        """How many processes of all flows need a slot: one for each run, and one for all that share one."""
-        sharing = [run.shares for run in self._runs()]
-        return sharing.count(False) + any(sharing)
+        """What its metrics show now, of all applications together."""
+        there = [each for each in self.applications if each.wanted]
+        slots = [each.slots for each in there if each.slots is not None]
+        return MeasuredSpark(
+            up=len(slots) == len(there) > 0,
+            slots=sum(slots) if slots else None,
+            wanted=sum(each.wanting for each in self.applications),
+            jvm=together([each.jvm for each in there if each.jvm is not None]),
+        )
 
     def has_no_slot(self, run: TaskRun) -> bool:
         """Whether it may be for want of a slot that no process has this run."""
-        if self.slots is None or (run.shares and self._shared is not None and self._shared.asked):
+        spark = self.of(run)
+        if spark.slots is None or (run.shares and self._shared is not None and self._shared.asked):
             return False
-        return self.wanting > self.slots
+        return spark.wanting > spark.slots
 
     def has_another_run(self, process: TaskProcess, run: TaskRun) -> bool:
         """Whether a process works on another run than this one, of any flow, and so no longer on this one."""
@@ -212,11 +225,6 @@ class SparkHost:
             other is not run and other.process == process and not (other.shared and run.shared)
             for other in self._runs()
         )
-
-    @property
-    def free_slots(self) -> int:
-        """How many more processes have a slot."""
-        return 0 if self.slots is None else max(0, self.slots - self.wanting)
 
     def give_up_executor(self, executor: str) -> None:
         """Lets Spark end and replace an executor, unless any task on it is heard."""
@@ -264,12 +272,41 @@ class SparkHost:
         self._plan_version += 1
         self._plan_changed.set()
         self._plan_changed = asyncio.Event()
+        self._look_for_statements()
+
+    # --- the application for statements ------------------------------------------------------------------------------
+
+    def _look_for_statements(self) -> None:
+        """Starts the application for statements if there are any, and the worker is not ending."""
+        spark = self.computing
+        if spark is self.copying or not self._url or not self._has_statements():
+            return
+        self._used_at = self._clock()
+        if self._idling is None or self._idling.done():
+            spark.start(self._url)
+            self._idling = asyncio.create_task(self._end_when_idle())
+
+    def _has_statements(self) -> bool:
+        return self.questions.waiting or any(run.computes for run in self._runs())
+
+    async def _end_when_idle(self) -> None:
+        while self._clock() - self._used_at < IDLE_S:
+            await asyncio.sleep(LOOK_S)
+            if self._has_statements():
+                self._used_at = self._clock()
+        await self.computing.end(patience_s=1.0)
+        # One may have come while it ended.
+        asyncio.get_running_loop().call_soon(self._look_for_statements)
 
     # --- Spark's side -----------------------------------------------------------------------------------------------
 
-    async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
-        """Every run that should have a query, and the shared process if it has runs; waits for a version after `after`."""
+    async def plan(self, after: int, hold_s: float, spark: HostedSpark | None = None) -> dict[str, Any]:
+        """Every run that should have a query, and the shared process if it has runs; waits for a version after `after`.
+
+        `spark`: of which application; by default the one that copies.
+        """
         await self._changed_plan(after, hold_s)
+        asking = spark or self.copying
         runs = [
             {
                 "run_id": run.run_id,
@@ -280,8 +317,9 @@ class SparkHost:
                 **_statement(run),
             }
             for owner, run in self._planned(shared=False)
+            if self.of(run) is asking
         ]
-        if (shared := self._shared_process()) is not None:
+        if asking is self.copying and (shared := self._shared_process()) is not None:
             runs.insert(0, {"run_id": shared.process_id, "token": shared.token, "shared": True})
         plan = {"version": self._plan_version, "runs": runs, "log_levels": asdict(self.log_levels)}
         return {**plan, "given_up": sorted(self.placement.given_up)} if self.is_remote else plan
@@ -321,19 +359,19 @@ class SparkHost:
         jvm: JvmFigures | None = None,
         executors: Sequence[SparkExecutor] | None = None,
         missing: MissingExecutor | None = None,
+        *,
+        spark: HostedSpark | None = None,
     ) -> None:
-        """Handles the driver's report on its queries.
+        """Handles a driver's report on its queries. `spark`: of which application; by default the one that copies.
 
         `jvm`: the newest figures; None if it has none to tell. `executors`: those of a cluster; None with a local master.
         `missing`: what one would need, told while there is none.
         """
-        self._missing = missing
+        reporting = spark or self.copying
         if executors is not None:
             self.placement.told(executors)
-        was_absent = self.absence is not None
-        self._keeper.heard(slots, jvm, executors)
-        if was_absent and self.absence is None:
-            self._tell(lambda owner: owner.spark_came())
+        if reporting.heard(slots, jvm, executors, missing):
+            self._tell(lambda owner: owner.spark_came(reporting))
         for run_id, said in runs.items():
             state, error = said["state"] or "", said["error"]
             if (found := self.find(run_id)) is not None:
@@ -374,11 +412,12 @@ class SparkHost:
     def _planned(self, *, shared: bool) -> Iterator[tuple[RunOwner, TaskRun]]:
         return ((owner, run) for owner in self._owners for run in owner.planned() if run.shares == shared)
 
-    def _lost(self) -> None:
-        self._shared = None
-        self._renewed.clear()
-        self.placement.spark_lost()
-        self._tell(lambda owner: owner.spark_lost())
+    def _lost(self, spark: HostedSpark) -> None:
+        if spark is self.copying:
+            self._shared = None
+            self._renewed.clear()
+            self.placement.spark_lost()
+        self._tell(lambda owner: owner.spark_lost(spark))
 
     def _tell(self, event: Callable[[RunOwner], None]) -> None:
         for owner in list(self._owners):

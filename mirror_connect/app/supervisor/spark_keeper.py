@@ -25,11 +25,19 @@ STEADY_S: Final = 120.0
 
 
 class SparkKeeper:
-    """Calls `lost` when an application has ended and all its processes are gone; `problem` says why."""
+    """Calls `lost` when an application has ended and all its processes are gone; `problem` says why.
+
+    `purpose`: what stands behind its name in lines for people, as " for statements".
+    """
 
     def __init__(
-        self, new_application: Callable[[], Application], clock: Callable[[], float], lost: Callable[[], None]
+        self,
+        new_application: Callable[[], Application],
+        clock: Callable[[], float],
+        lost: Callable[[], None],
+        purpose: str = "",
     ) -> None:
+        self._purpose = purpose
         self.application: Application | None = None
         # None until the driver of the present application has reported.
         self.slots: int | None = None
@@ -54,7 +62,7 @@ class SparkKeeper:
         """Why no task can run now, as a line for people; None when Spark is there."""
         if self.slots is not None:
             return None
-        return self.problem or f"Waiting for Spark, which was started at {self._started_at}."
+        return self.problem or f"Waiting for Spark{self._purpose}, which was started at {self._started_at}."
 
     def start(self, url: str, token: str) -> None:
         """Begins, in the background."""
@@ -75,7 +83,8 @@ class SparkKeeper:
             self.without_executor_since = time.strftime("%H:%M:%S")
         if self.slots is None:
             self.problem = None
-            log.info("Spark is ready after %.1f s: slots for %s", self._heard - self._began, counted(slots, "task"))
+            shown = counted(slots, "task")
+            log.info("Spark%s is ready after %.1f s: slots for %s", self._purpose, self._heard - self._began, shown)
         if self.executors is not None and self.executors != known:
             self._log_executors(self.executors, known)
         self.slots = slots
@@ -94,7 +103,7 @@ class SparkKeeper:
             await asyncio.gather(self._keeping, return_exceptions=True)
         if self.application is not None:
             await self.application.end(patience_s)
-            log.info("Spark has ended")
+            log.info("Spark%s has ended", self._purpose)
 
     async def _keep(self, url: str, token: str) -> None:
         failures = 0
@@ -118,19 +127,19 @@ class SparkKeeper:
         application = self.application = self._new_application()
         self._heard = self._began = self._clock()
         self._started_at = time.strftime("%H:%M:%S")
-        log.info("Spark is starting")
+        log.info("Spark%s is starting", self._purpose)
         try:
             try:
                 await self._start(application, url, token)
             except OSError as error:
-                return f"Spark could not be started: {error}"
+                return f"Spark{self._purpose} could not be started: {error}"
             code = await self._until_exit_or_silence(application)
         except Exception as error:
             log.exception("Spark could not be watched")
             with contextlib.suppress(Exception):
                 await application.end(patience_s=0.0)
-            return f"Spark could not be watched: {type(error).__name__}: {error}"
-        return described_end(code, application.last_words)
+            return f"Spark{self._purpose} could not be watched: {type(error).__name__}: {error}"
+        return described_end(code, application.last_words, self._purpose)
 
     @staticmethod
     async def _start(application: Application, url: str, token: str) -> None:
@@ -155,17 +164,17 @@ class SparkKeeper:
                     self._heard = now  # this worker was suspended itself: it has not read the reports yet
                 looked = now
                 if now - self._heard > DRIVER_SILENT_S:
-                    log.error("Spark's driver was silent for %d s and is killed", DRIVER_SILENT_S)
+                    log.error("Spark's driver%s was silent for %d s and is killed", self._purpose, DRIVER_SILENT_S)
                     await application.end(patience_s=0.0)
                     return await exited
         finally:
             exited.cancel()
 
 
-def described_end(code: int, last_words: str) -> str:
+def described_end(code: int, last_words: str, purpose: str = "") -> str:
     """How the driver ended, in half a sentence. `last_words`: of its log, which say more than the exit code."""
     if code < 0:
-        return f"Spark's driver was ended by {signal_named(-code)}"
+        return f"Spark's driver{purpose} was ended by {signal_named(-code)}"
     if code > 0 and last_words:
-        return f"Spark ended: {last_words}"
-    return f"Spark ended with exit code {code}"
+        return f"Spark{purpose} ended: {last_words}"
+    return f"Spark{purpose} ended with exit code {code}"

@@ -31,15 +31,24 @@ class _Question:
 
 
 class SparkQuestions:
-    """See the module. `absence`: why there is no Spark now, as a line for people; None if it is there."""
+    """See the module. `absence`: why there is no Spark now, as a line for people; None if it is there.
 
-    def __init__(self, absence: Callable[[], str | None]) -> None:
+    `asked` is called with each question, which may be the first reason for that Spark.
+    """
+
+    def __init__(self, absence: Callable[[], str | None], asked: Callable[[], None] = lambda: None) -> None:
         self._absence = absence
+        self._tell = asked
         self._numbers = itertools.count(1)
         # Not answered yet, in order.
         self._open: dict[int, _Question] = {}
         self._waiting: list[_Question] = []
         self._asked = asyncio.Event()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is one that is not answered."""
+        return bool(self._open)
 
     async def ask(self, kind: str, body: Any, patience_s: float = PATIENCE_S) -> Any:
         """The driver's answer. SparkAway."""
@@ -49,6 +58,7 @@ class SparkQuestions:
         self._open[question.number] = question
         self._waiting.append(question)
         self._asked.set()
+        self._tell()
         try:
             async with asyncio.timeout(patience_s):
                 return await question.answered

@@ -15,6 +15,7 @@ from typing import Final
 from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.partition_owners import PartitionOwners
+from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.other_workers import OtherWorker
 from mirror_connect.app.supervisor.readiness import Readiness, SparkReadiness
@@ -52,7 +53,7 @@ class Supervisor:
         self._specs = specs
         self._runs = TaskRuns(spark, clock, self._keep_only)
         self._restarts = TaskRestarts(self._runs, clock)
-        self._readiness = SparkReadiness(lambda: spark.slots, clock)
+        self._readiness = SparkReadiness(lambda: spark.copying.slots, clock)
         self._watch = TaskWatch(self._runs, self._restarts, spark, clock, self._look_at_spark)
         self.requests: Final = TaskRequests(
             self._runs, self._restarts, specs, lease, clock, metrics=metrics or WorkerMetrics(), carried=carried
@@ -172,11 +173,11 @@ class Supervisor:
         """The runs that should have a query now."""
         return self._runs.planned()
 
-    def spark_came(self) -> None:
-        """Spark is there, after it was absent."""
+    def spark_came(self, spark: HostedSpark) -> None:
+        """An application is there, after it was absent."""
         self._look_at_spark()
         for waiting in self._runs:
-            if waiting.phase is Phase.WAITING and waiting.waits_for is not None:
+            if waiting.phase is Phase.WAITING and waiting.waits_for is not None and self._spark.of(waiting) is spark:
                 waiting.waits_for = None
                 self._runs.report_state(waiting.task, UNASSIGNED, STARTING)
 
@@ -187,14 +188,14 @@ class Supervisor:
         if state == "ENDED" and self._runs.is_gone(run, "its query has ended", hangs=True):
             self._restarts.died(run, error or "its query ended")
 
-    def spark_lost(self) -> None:
-        """Spark has ended. With a local master no process of it is left; on a cluster, what runs there has its lease."""
+    def spark_lost(self, spark: HostedSpark) -> None:
+        """An application has ended. With a local master no process of it is left; on a cluster, what runs has its lease."""
         if not self._spark.is_remote:
-            self._runs.end_all()
+            self._runs.end_all(spark)
             return
         for run in self._runs:
-            if run.attempt is not None and self._spark.absence is not None:
-                self._runs.wait(run, self._spark.absence, logged=True)
+            if run.attempt is not None and spark.absence is not None:
+                self._runs.wait(run, spark.absence, logged=True)
         self._runs.finish_all()
 
     def _look_at_spark(self) -> None:

@@ -65,6 +65,7 @@ class TaskPlacement:
 
     def begin(self, run: TaskRun) -> None:
         """Decides where a run begins."""
+        run.computes = statement_of(run) is not None
         definition = _definition(run)
         run.place(light=definition is not None and definition.light and not self._alone(run))
 

@@ -60,6 +60,7 @@ class TaskRun:
     `may_write`: False once its worker's leadership is over.
     `light`: whether its next attempt is to run in the process that light tasks share, and `shared`: whether the present one
     does (task_placement.py). `abandon_since`: since when it is ordered to return without a commit; None: it is not.
+    `computes`: whether Spark applies a statement to its records; it never changes within a run.
     `abandon_told`: since when the task has that order.
     `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
     `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
@@ -92,6 +93,7 @@ class TaskRun:
     may_write: bool = True
     light: bool = False
     shared: bool = False
+    computes: bool = False
     abandon_since: float | None = None
     abandon_told: float | None = None
     left: Partitions = frozenset()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from mirror_connect.app.supervisor.hand_over import HandOver
+from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
 from mirror_connect.app.supervisor.process_ends import LocalEnds, ProcessEnds, RemoteEnds
@@ -87,10 +88,11 @@ class TaskRuns:
         run.end()
         self._reconcile()
 
-    def end_all(self) -> None:
-        """Ends all runs, when no process of them is left. Wanted tasks begin again with the next Spark."""
+    def end_all(self, spark: HostedSpark) -> None:
+        """Ends all runs of an application, when no process of them is left. Wanted tasks begin again with the next one."""
         for run in self._runs.values():
-            run.end()
+            if self._spark.of(run) is spark:
+                run.end()
         self._reconcile()
 
     def end_attempt(self, run: TaskRun) -> None:
@@ -111,7 +113,7 @@ class TaskRuns:
 
     def lose_attempt(self, run: TaskRun, line: str) -> None:
         """The process of a run has ended without a word, and Spark begins the next one in the same query."""
-        self._placement.lost_process(run, self._spark.free_slots)
+        self._placement.lost_process(run, self._spark.of(run).free_slots)
         run.end_attempt(self._clock())
         self.wait(run, line)
         self.reassign(run.task.connector)
@@ -196,9 +198,10 @@ class TaskRuns:
         self._runs[run.run_id] = run
         self._placement.begin(run)
         self._spark.change_plan()
-        run.waits_for = self._spark.absence
+        spark = self._spark.of(run)
+        run.waits_for = spark.absence
         if run.waits_for is not None:
-            if self._spark.problem is None:  # else one line about Spark is logged already
+            if spark.problem is None:  # else one line about Spark is logged already
                 log.info("Task %s is UNASSIGNED: %s", task, run.waits_for)
             self.report_state(task, UNASSIGNED, run.waits_for)
 
@@ -225,7 +228,7 @@ class TaskRuns:
 
     def suspect(self, run: TaskRun) -> None:
         """The process of a run has died: if others shared it, nobody knows which task was the cause."""
-        self._placement.lost_process(run, self._spark.free_slots)
+        self._placement.lost_process(run, self._spark.of(run).free_slots)
 
     def tell_of_lost_process(self, run: TaskRun) -> None:
         """Tells, also in the status, that Spark has begun the run again: its process ended without a word."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, why_idle
 from mirror_connect.app.supervisor.remote_watch import RemoteWatch
 from mirror_connect.app.supervisor.spark_executors import named
@@ -123,10 +124,11 @@ class TaskWatch:
 
     def _waits_for_good_reason(self, run: TaskRun, now: float) -> bool:
         """Whether it is known why no process has this run; reports it, or gives its query up."""
-        slots, waited = self._spark.slots, now - max(run.since, self._spark.slots_since)
-        if slots is not None and self._spark.has_no_slot(run):
+        spark = self._spark.of(run)
+        waited = now - max(run.since, spark.slots_since)
+        if spark.slots is not None and self._spark.has_no_slot(run):
             if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run):
-                self._runs.wait(run, self._no_slot(run.task, self._spark.wanting, slots))
+                self._runs.wait(run, self._no_slot(run.task, spark, spark.slots))
             return True
         if run.query_unknown is not None and waited > TASK_SILENT_S:
             self._give_up(run, run.query_unknown)
@@ -142,19 +144,20 @@ class TaskWatch:
             self._spark.renew_shared()
         self._restarts.died(run, unknown, "its query is given up, because Spark does not report its state")
 
-    def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
-        if (absence := self._spark.absence) is not None:
+    def _no_slot(self, task: TaskId, spark: HostedSpark, slots: int) -> str:
+        if (absence := spark.absence) is not None:
             return absence
-        executors = self._spark.executors
+        executors = spark.executors
         of_them = f" ({named(executors)})" if executors else ""
         return (
-            f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master={self._spark.master} has "
+            f"Task {task} has no Spark slot: {spark.wanting} tasks want to run and spark.master={self._spark.master} has "
             f"{counted(slots, 'slot')}{of_them}. Raise the slots or lower tasks.max."
         )
 
     def _report_if_idle(self, run: TaskRun, now: float) -> None:
         """Reports a run that stopped copying without a report, or its status would stay RUNNING."""
-        idle = why_idle(run, now, self._spark.slots_since) if self._spark.slots is not None else None
+        spark = self._spark.of(run)
+        idle = why_idle(run, now, spark.slots_since) if spark.slots is not None else None
         if idle is None:
             if run.idle_since is not None and run.phase is not Phase.RUNNING:
                 run.waits_for = None  # this reason is over, and the next one may be reported

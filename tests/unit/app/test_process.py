@@ -96,9 +96,9 @@ async def test_spark_that_is_launched_is_followed_before_anything_else_starts(mo
 
     async def start() -> None:
         async with asyncio.timeout(60):
-            while process.spark.application is None:
+            while process.spark.copying.application is None:
                 await asyncio.sleep(0.01)
-        assert process.spark.application is launched.application
+        assert process.spark.copying.application is launched.application
         process.stop()
 
     await process.run(start)
@@ -193,7 +193,7 @@ def ended(*parts: dict[str, Any], start: Any = up, kill_s: float = 0.1) -> tuple
 
     async def run() -> float:
         process = Process({}, lambda _: None)
-        process.spark._keeper.application = cast("Any", FakeSpark(told, kill_s))
+        process.spark.copying._keeper.application = cast("Any", FakeSpark(told, kill_s))
         for part in parts:
             process.add(FakePart(told, **part))
         process.stop()
@@ -261,7 +261,7 @@ def test_a_failed_start_ends_all_parts_and_is_raised() -> None:
 
     async def run() -> None:
         process = Process({}, lambda _: None)
-        process.spark._keeper.application = cast("Any", FakeSpark(told, 0.0))
+        process.spark.copying._keeper.application = cast("Any", FakeSpark(told, 0.0))
         process.add(FakePart(told))
         await process.run(start)
 

@@ -88,7 +88,7 @@ async def test_the_drivers_paths_need_the_drivers_token(
 
 async def shared(server: Server) -> dict[str, str]:
     """The plan's entry of the shared process."""
-    plan = (await server.call("GET", "/plan", server.spark.driver_token)).json()
+    plan = (await server.call("GET", "/plan", server.spark.copying.token)).json()
     found: dict[str, str] = next(each for each in plan["runs"] if each["shared"])
     return found
 
@@ -96,7 +96,7 @@ async def shared(server: Server) -> dict[str, str]:
 @pytest.mark.parametrize("token", [None, "wrong", "driver", "run"])
 async def test_the_shared_process_needs_its_own_token(server: Server, token: str | None) -> None:
     process = await shared(server)
-    given = {"driver": server.spark.driver_token, "run": server.runs[2].token}.get(token or "", token)
+    given = {"driver": server.spark.copying.token, "run": server.runs[2].token}.get(token or "", token)
     assert (await server.call("GET", f"/shared/{process['run_id']}", given)).status_code == 401
 
 
@@ -121,7 +121,7 @@ async def test_a_spec_is_given_to_the_process_where_the_run_belongs(
 async def test_a_runs_paths_need_the_capability_of_that_run(
     server: Server, method: str, path: str, token: str | None
 ) -> None:
-    given = {"driver": server.spark.driver_token, "other run": server.runs[1].token}.get(token or "", token)
+    given = {"driver": server.spark.copying.token, "other run": server.runs[1].token}.get(token or "", token)
     answer = await server.call(method, f"/runs/{server.runs[0].run_id}/{path}", given)
     assert answer.status_code == 401
 
@@ -140,7 +140,7 @@ async def test_what_cannot_be_answered_now_is_to_be_asked_again(server: Server) 
 
 
 async def test_the_plan_names_every_run_and_its_capability(server: Server) -> None:
-    plan = (await server.call("GET", "/plan?after=-1", server.spark.driver_token)).json()
+    plan = (await server.call("GET", "/plan?after=-1", server.spark.copying.token)).json()
     own = [(run["run_id"], run["token"]) for run in plan["runs"] if not run["shared"]]
     assert own == [(run.run_id, run.token) for run in server.runs if not run.light]
 
@@ -181,11 +181,11 @@ async def test_a_tasks_own_client_gets_its_spec_and_its_positions_until_another_
 
 async def test_a_driver_report_is_taken(server: Server) -> None:
     body = {"slots": 3, "runs": {}, "pid": 1}
-    answer = await server.call("POST", "/driver", server.spark.driver_token, body)
-    assert (answer.status_code, server.spark._keeper.slots) == (200, 3)
+    answer = await server.call("POST", "/driver", server.spark.copying.token, body)
+    assert (answer.status_code, server.spark.copying._keeper.slots) == (200, 3)
     executor = {"id": "7", "host": "h", "slots": 2, "tasks": 1, "draining": False, "silent_s": 3.5}
-    await server.call("POST", "/driver", server.spark.driver_token, {**body, "executors": [executor]})
-    assert [(each.executor, each.tasks, each.silent_s) for each in server.spark.executors] == [("7", 1, 3.5)]
+    await server.call("POST", "/driver", server.spark.copying.token, {**body, "executors": [executor]})
+    assert [(each.executor, each.tasks, each.silent_s) for each in server.spark.copying.executors] == [("7", 1, 3.5)]
     missing = {"cores": "9", "memory": "1g", "workers": [[4, 512]]}
-    await server.call("POST", "/driver", server.spark.driver_token, {**body, "executors": [], "missing": missing})
-    assert "spark.executor.cores=9 is too large" in (server.spark.absence or "")
+    await server.call("POST", "/driver", server.spark.copying.token, {**body, "executors": [], "missing": missing})
+    assert "spark.executor.cores=9 is too large" in (server.spark.copying.absence or "")

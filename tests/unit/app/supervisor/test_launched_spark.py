@@ -51,8 +51,8 @@ async def test_what_is_launched_is_told_where_the_worker_is_and_followed_later(
 
 async def test_a_host_begins_with_the_launched_application_and_goes_on_with_others(echo: LaunchedSpark) -> None:
     host = SparkHost({}, launched=echo)
-    assert host.driver_token == echo.token
-    keeper = host._keeper
+    assert host.copying.token == echo.token
+    keeper = host.copying._keeper
     assert (keeper._new_application() is echo.application, keeper._new_application() is echo.application) == (
         True,
         False,

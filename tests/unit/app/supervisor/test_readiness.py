@@ -75,7 +75,7 @@ def test_the_supervisor_has_the_group_hear_of_it_when_spark_comes_and_when_it_st
     host.driver_report(2, {})
     host.driver_report(2, {})
     assert told == [READY]
-    host._keeper.slots = None
+    host.copying._keeper.slots = None
     for _ in range(int(FAILING_S) + 2):
         supervisor._watch.tick()
         now[0] += 1.0

@@ -45,7 +45,7 @@ async def three(world: World) -> dict[str, Any]:
 async def test_light_tasks_have_one_query_together(world: World, three: dict[str, Any]) -> None:
     assert [each["run_id"] for each in await plan(world)] == [three["run_id"], world.run(C).run_id]
     assert await runs_of(world, three["run_id"]) == sorted(world.run(each).run_id for each in (A, B))
-    assert world.spark.wanting == 2
+    assert world.spark.copying.wanting == 2
 
 
 async def test_the_shared_process_is_over_with_its_last_run(world: World, three: dict[str, Any]) -> None:

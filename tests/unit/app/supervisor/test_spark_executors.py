@@ -32,10 +32,10 @@ async def test_without_an_executor_a_task_waits_with_one_line_until_one_comes(cl
     _told(cluster)
     cluster.supervisor.want({A: wanted("t-0")})
     cluster.later(NO_SLOT_S + 60)
-    assert {trace for _, _, trace in cluster.events.states} == {cluster.spark.absence}
-    assert (cluster.spark.absence or "").startswith("No executor of spark.master=spark://m:7077 since ")
+    assert {trace for _, _, trace in cluster.events.states} == {cluster.spark.copying.absence}
+    assert (cluster.spark.copying.absence or "").startswith("No executor of spark.master=spark://m:7077 since ")
     _told(cluster, ONE)
-    assert cluster.spark.absence is None
+    assert cluster.spark.copying.absence is None
     await cluster.running(A)
     assert cluster.events.of(A)[-1] == "RUNNING"
 
@@ -43,7 +43,7 @@ async def test_without_an_executor_a_task_waits_with_one_line_until_one_comes(cl
 async def test_slots_follow_the_executors(cluster: World) -> None:
     for executors in ((), (ONE,), (ONE, TWO), (TWO,)):
         _told(cluster, *executors)
-        assert (cluster.spark.slots, tuple(cluster.spark.executors)) == (len(executors), executors)
+        assert (cluster.spark.copying.slots, tuple(cluster.spark.copying.executors)) == (len(executors), executors)
 
 
 async def test_too_few_slots_are_told_with_the_executors_that_have_them(cluster: World) -> None:
@@ -77,8 +77,8 @@ async def test_the_log_says_which_executors_there_are_when_they_change(
 async def test_the_next_application_begins_without_those_of_the_former(cluster: World) -> None:
     _told(cluster, ONE)
     cluster.application.die(1)
-    await eventually(lambda: not cluster.spark.executors)
-    assert cluster.spark.slots is None
+    await eventually(lambda: not cluster.spark.copying.executors)
+    assert cluster.spark.copying.slots is None
 
 
 def test_many_executors_are_counted_and_not_all_named() -> None:
@@ -115,12 +115,12 @@ def test_many_executors_are_counted_and_not_all_named() -> None:
 )
 async def test_the_line_names_what_an_executor_has_to_get(cluster: World, missing: MissingExecutor, says: str) -> None:
     cluster.spark.driver_report(0, {}, executors=[], missing=missing)
-    line = cluster.spark.absence or ""
+    line = cluster.spark.copying.absence or ""
     assert f": tasks wait for one. {says} Its page shows" in line
     assert all(len(sentence.split()) <= 25 for sentence in line.split(". "))
     _told(cluster, ONE)
     _told(cluster)
-    assert says not in (cluster.spark.absence or "")
+    assert says not in (cluster.spark.copying.absence or "")
 
 
 @pytest.mark.parametrize("master", ["spark://m:7077", "yarn", "k8s://https://m:6443", "local-cluster[1,1,1]"])

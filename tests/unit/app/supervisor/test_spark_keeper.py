@@ -51,7 +51,7 @@ def test_an_end_of_spark_is_told_as_it_was(code: int, words: str, end: str) -> N
 
 async def test_a_task_that_is_wanted_while_spark_is_away_says_why_it_waits(world: World) -> None:
     world.application.die(1)
-    await eventually(lambda: world.spark._keeper.problem is not None)
+    await eventually(lambda: world.spark.copying._keeper.problem is not None)
     world.supervisor.want({A: wanted("t-0")})
     assert world.events.of(A) == ["UNASSIGNED"]
 
@@ -63,7 +63,7 @@ async def test_spark_that_cannot_be_started_is_tried_again(world: World, monkeyp
     monkeypatch.setattr(FakeApplication, "start", impossible)
     world.application.die(1)
     await eventually(lambda: len(world.applications) >= 4)
-    assert "No space left on device" in (world.spark._keeper.problem or "")
+    assert "No space left on device" in (world.spark.copying._keeper.problem or "")
 
 
 async def test_spark_that_cannot_be_watched_is_ended_and_not_called_one_that_did_not_start(
@@ -76,7 +76,7 @@ async def test_spark_that_cannot_be_watched_is_ended_and_not_called_one_that_did
     first = world.application
     first.die(1)
     await eventually(lambda: len(world.applications) >= 3)
-    assert "Spark could not be watched: ChildProcessError: [Errno 10]" in (world.spark._keeper.problem or "")
+    assert "Spark could not be watched: ChildProcessError: [Errno 10]" in (world.spark.copying._keeper.problem or "")
     assert world.applications[1].ended
 
 

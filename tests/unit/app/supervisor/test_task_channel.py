@@ -144,12 +144,12 @@ async def test_a_task_at_an_executor_gets_its_spec_and_reports_over_https(served
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/plan"), ("POST", "/driver")])
 async def test_the_drivers_paths_are_not_there_not_even_with_its_token(served: Served, method: str, path: str) -> None:
-    assert await served.status(method, path, served.spark.driver_token) == 404
+    assert await served.status(method, path, served.spark.copying.token) == 404
 
 
 @pytest.mark.parametrize("token", [None, "driver", "other run", "wrong"])
 async def test_nothing_but_the_token_of_the_run_gets_anything_of_it(served: Served, token: str | None) -> None:
-    given = {"driver": served.spark.driver_token, "other run": served.runs[1].token}.get(token or "", token)
+    given = {"driver": served.spark.copying.token, "other run": served.runs[1].token}.get(token or "", token)
     for method, path in (("GET", "spec?attempt=one"), ("POST", "positions"), ("POST", "report")):
         assert await served.status(method, f"/runs/{served.runs[0].run_id}/{path}", given) == 401
 
