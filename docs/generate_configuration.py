@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
+from mirror_connect.app.config.statement_properties import DEFAULT_MEMORY
 from mirror_connect.app.config.worker_keys import (
     KNOWN_PREFIXES,
     OFFSETS_FILE,
@@ -45,7 +46,14 @@ from mirror_connect.spark_jobs.cluster_settings import (
     OVERHEAD,
     PYTHON,
 )
-from mirror_connect.spark_jobs.spark_settings import DEFAULTS, FIXED, FIXED_IF_LOCAL, JVM_OPTIONS, OF_LOOPBACK
+from mirror_connect.spark_jobs.spark_settings import (
+    DEFAULTS,
+    FIXED,
+    FIXED_IF_LOCAL,
+    JVM_OPTIONS,
+    OF_LOOPBACK,
+    STATEMENT_JVM_OPTIONS,
+)
 
 COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"
 INTRODUCTION: Final = f"""# Configuration
@@ -137,6 +145,10 @@ def _spark() -> list[str]:
         *rows,
         f"\nNot to be changed with a local master: {', '.join(names)}.\n"
         f"`spark.driver.extraJavaOptions` is added to `{JVM_OPTIONS}`.\n"
+        "`spark.transform.NAME` is `spark.NAME` of the [application for statements](worker-and-tasks.md#two-spark-applications),\n"
+        "over all the others: its `spark.transform.driver.memory` is "
+        f"`{DEFAULT_MEMORY}`, and its code is generated. Its Java options are\n"
+        f"`{STATEMENT_JVM_OPTIONS}`. With a cluster these settings have no effect.\n"
         "`spark.local.dir` and `spark.sql.warehouse.dir` lie in a scratch directory below `TMPDIR`, new at every start.\n"
         "The second number of `local[64,4]` is how often Spark tries a task whose process was killed. Each running Connect\n"
         "task needs one of the 64 slots; [light tasks](worker-and-tasks.md#light-tasks-share-a-process) share one.\n",

@@ -56,7 +56,7 @@ CLUSTER_SETTINGS: Final = (
     ClusterSetting("spark.driver.bindAddress", "0.0.0.0", "executors connect from other hosts"),
     ClusterSetting("spark.app.name", "mirror-connect", "the name that the cluster's pages show"),
     ClusterSetting("spark.executor.memory", "512m",
-        "an executor's JVM only starts tasks; records are in Python's processes, outside of this heap"),
+        "an executor's JVM only starts tasks, unless it applies statements; other records are not in this heap"),
     ClusterSetting(CORES, "4", "the slots of an executor; a standalone cluster gives all cores of a Spark worker",
         _MANAGED),
     ClusterSetting("spark.kubernetes.executor.request.cores", "1",
