@@ -20,6 +20,7 @@ log = logging.getLogger("mirror_connect.spark_jobs")
 # Longer than the worker holds a request.
 HOLD_TIMEOUT_S: Final = 15.0
 PAUSE_S: Final = 0.5
+MOST_TRIES: Final = 5
 MOST_PREVIEWS: Final = 2
 _PREVIEW: Final = "preview"
 
@@ -68,7 +69,16 @@ class Questions:
             self._free.release()
 
     def _tell(self, question: dict[str, Any], answer: Any) -> None:
-        self._answers.call("POST", "/answer", {"number": question["number"], "answer": answer})
+        """Again if need be. The worker keeps no connection for long without a request."""
+        told = {"number": question["number"], "answer": answer}
+        for _ in range(MOST_TRIES - 1):
+            try:
+                self._answers.call("POST", "/answer", told)
+            except WorkerUnreachableError:
+                time.sleep(PAUSE_S / 5)
+            else:
+                return
+        self._answers.call("POST", "/answer", told)
 
     def _answer(self, question: dict[str, Any]) -> Any:
         from mirror_connect.spark_jobs.compute.statement import statement_session  # noqa: PLC0415 — seldom needed

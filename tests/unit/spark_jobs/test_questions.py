@@ -11,7 +11,7 @@ import pytest
 
 from mirror_connect.spark_jobs import questions as module
 from mirror_connect.spark_jobs.compute import statement, statement_answers, statement_preview
-from mirror_connect.spark_jobs.internal_http import InternalHttp
+from mirror_connect.spark_jobs.internal_http import InternalHttp, WorkerUnreachableError
 from mirror_connect.spark_jobs.questions import MOST_PREVIEWS, Questions
 
 PATIENCE_S = 60
@@ -114,3 +114,18 @@ def test_the_worker_and_the_driver_call_a_preview_the_same() -> None:
     from mirror_connect.app.supervisor import statement_reader  # noqa: PLC0415 — of the other side
 
     assert module._PREVIEW == statement_reader.PREVIEW
+
+
+def test_an_answer_is_sent_again_when_the_connection_has_ended_meanwhile() -> None:
+    class Closed(FakeHttp):
+        failures = 2
+
+        def call(self, method: str, path: str, body: Any = None, timeout: float = 0.0) -> Any:
+            if method == "POST" and self.failures:
+                self.failures -= 1
+                raise WorkerUnreachableError("closed")
+            return super().call(method, path, body, timeout)
+
+    http = Closed({"number": 7, "kind": "riddle", "body": {}})
+    ask(http)
+    assert http.answer()["number"] == 7
