@@ -82,17 +82,20 @@ def with_json(frame: DataFrame, sql: TransformSql) -> tuple[DataFrame, dict[str,
     schemas = {name: each for name, each in _schemas(frame.sparkSession, sql).items() if name in frame.columns}
     if not schemas:
         return frame, {}
-    given = frame.select("*", *(_given(f.col(name)).alias(_GIVEN + name) for name in schemas))
+    given: list[Column] = []
     read: list[Column] = []
     for name in frame.columns:
+        column = f.col(name)
         if name not in schemas:
-            read.append(f.col(name))
+            given.append(column)
+            read.append(column)
             continue
-        read.append(null_if_it_fails(f.from_json(f.col(_GIVEN + name), schemas[name], _OPTIONS)).alias(name))
-        # Named twice, it stays a column of its own. Else Spark moves it into from_json, for which it generates no code.
-        read.append((f.col(name).isNotNull() & f.col(_GIVEN + name).isNull()).alias(_BAD + name))
-        read.append(f.col(name).isNotNull().alias(_THERE + name))
-    return given.select(*read), {
+        text, there = f.col(_GIVEN + name), f.col(_THERE + name)
+        given += (_given(column).alias(_GIVEN + name), column.isNotNull().alias(_THERE + name))
+        read.append(null_if_it_fails(f.from_json(text, schemas[name], _OPTIONS)).alias(name))
+        # Named twice, the text stays a column of its own. Else Spark moves it into from_json, and generates no code for it.
+        read += ((there & text.isNull()).alias(_BAD + name), there)
+    return frame.select(*given).select(*read), {
         name: f.col(_BAD + name) | (f.col(_THERE + name) & f.col(name).isNull()) for name in schemas
     }
 
