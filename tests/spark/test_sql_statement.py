@@ -1,6 +1,6 @@
 """A connector's SQL as Spark reads and applies it: one row for each record, in order, whatever the statement says.
 
-One session for all tests. No row goes through Python's processes.
+One session for all tests. Rows go through Python's processes in the test of the flush alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -20,10 +21,12 @@ from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
-from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD, ROW, VALUE, frame_type
-from mirror_connect.spark_jobs.compute.statement import Statement, applied, read_statement, statement_session
+from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD, ROW, VALUE, frame_type, rows_type
+from mirror_connect.spark_jobs.compute.statement import SESSION, Statement, applied, read_statement, statement_session
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
+from mirror_connect.spark_jobs.computing_query import SETTINGS
+from mirror_connect.spark_jobs.query import map_in_arrow
 from mirror_connect.spark_jobs.session import open_session
 
 pytestmark = pytest.mark.spark
@@ -344,3 +347,51 @@ def test_each_row_is_there_once_and_in_order_and_what_is_not_kept_is_null(sessio
             assert all(json.loads(row[VALUE])["n"] % 2 for row in kept)
         else:
             assert [row["key"] for row in kept] == [records[row[ROW]]["key"] or None for row in kept]
+
+
+def test_one_flush_brings_a_single_record_through_both_python_processes(session: Any, tmp_path: Path) -> None:
+    """The feeder sends a record and the two rows of a flush, and nothing more before the task has the record.
+
+    Spark hands on no batch that is not full. If a release of it needs more than these two rows, the record never comes.
+    """
+    own = session.newSession()
+    for name, value in (SESSION | SETTINGS).items():
+        own.conf.set(name, value)
+    found = statement(own, "SELECT upper(CAST(value AS STRING)) AS value FROM records WHERE value <> 'no'")
+    columns, place, rounds = found.columns, str(tmp_path), 3
+
+    def feeder(clock: Iterator[Any]) -> Iterator[Any]:
+        import itertools  # noqa: PLC0415 — this runs in a process of Spark
+        import time  # noqa: PLC0415
+        from pathlib import Path  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        from mirror_connect.spark_jobs.compute.arrow_rows import Rows  # noqa: PLC0415
+
+        for _ in clock:
+            made = Rows(columns)
+            yield made.samples
+            for number in range(rounds):
+                row = {"__row": [number], "value": [b"yes"], "__pad": [None]}
+                yield pa.RecordBatch.from_pydict(row, schema=made.schema)
+                yield made.pads
+                for waited in itertools.count():
+                    if Path(place, str(number)).exists():
+                        break
+                    if waited > 6000:
+                        raise TimeoutError(f"record {number} did not come")
+                    time.sleep(0.01)
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        from pathlib import Path  # noqa: PLC0415
+
+        for batch in batches:
+            for row in batch.to_pylist():
+                if row["__row"] is not None:
+                    Path(place, str(row["__row"])).write_text(f"{row['__keep']} {row['value']}")
+        yield from ()
+
+    fed = map_in_arrow(own.range(0, 1, 1, 1), feeder, rows_type(found.columns, found.sql))
+    map_in_arrow(applied(found, fed), task).write.format("noop").mode("overwrite").save()
+    assert [Path(place, str(number)).read_text() for number in range(rounds)] == ["True b'YES'"] * rounds

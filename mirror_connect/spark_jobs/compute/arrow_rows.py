@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mirror_connect.connectors.mirror.transform_sql import SQL
 from mirror_connect.connectors.partitions import TopicPartition
@@ -33,6 +34,8 @@ OFFSET: Final = "offset"
 PROCESSED_AT: Final = "processed_at"
 # As many as Spark puts into one batch for Python (computing_query.py). A batch leaves when it has them and a row follows.
 PAD_BYTES: Final = 128 << 10
+# Of one message that warms Spark up.
+SAMPLES: Final = 200
 _TIME: Final = pa.timestamp("us", "UTC")
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _TYPES: Final[Mapping[str, Any]] = {
@@ -46,6 +49,8 @@ _TYPES: Final[Mapping[str, Any]] = {
     PROCESSED_AT: _TIME,
 }
 _READ: Final = (TIMESTAMP, KEY, VALUE, HEADERS)
+# The numbers from 0 on, as many as were needed so far.
+_counted = pa.array(range(10_000), pa.int64())
 
 
 class Rows:
@@ -66,6 +71,12 @@ class Rows:
         self.pads = pa.RecordBatch.from_arrays(
             [*blank[:-1], pa.array([bytes(PAD_BYTES), b""], pa.binary())], schema=self.schema
         )
+        # Spark takes these for records, and nobody takes what becomes of them: they have no number.
+        objects = pa.array([b"{}"] * SAMPLES, pa.binary())
+        self.samples = pa.RecordBatch.from_arrays(
+            [objects if each.name in (KEY, VALUE) else pa.nulls(SAMPLES, each.type) for each in self.schema],
+            schema=self.schema,
+        )
 
     def know(self, secrets: Mapping[str, str]) -> None:
         """The values of the secrets."""
@@ -75,7 +86,7 @@ class Rows:
         """Those of an uncompressed batch that `rewrite` has made. CorruptBatchError."""
         count = batch.count
         found = read_columns(batch, self._read)
-        arrays = [_numbers(pa.int64(), "q", range(first_row, first_row + count))]
+        arrays = [row_numbers(first_row, count)]
         for name in self._wanted:
             if name == TOPIC:
                 arrays.append(_repeated(partition.topic.encode(), count))
@@ -101,6 +112,15 @@ class Rows:
         return pa.RecordBatch.from_arrays([*arrays, pa.nulls(count, pa.binary())], schema=self.schema)
 
 
+def row_numbers(first: int, count: int) -> Any:
+    """An array of `count` numbers in a row."""
+    global _counted  # noqa: PLW0603 — it only grows, and making it costs more than all the rest of a row
+    counted = _counted
+    if len(counted) < count:
+        counted = _counted = pa.array(range(2 * count), pa.int64())
+    return pc.add(counted.slice(0, count), pa.scalar(first, pa.int64()))
+
+
 def _numbers(kind: Any, code: str, numbers: Any) -> Any:
     numbers = array(code, numbers)
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
@@ -114,8 +134,7 @@ def _offsets(batch: ProducerBatch) -> Any:
 
 
 def _repeated(text: bytes, count: int) -> Any:
-    ends = array("i", range(0, len(text) * count + 1, len(text)) if text else [0] * (count + 1))
-    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(text * count)])
+    return pa.repeat(pa.scalar(text.decode(), pa.string()), count)
 
 
 def _bytes(column: BytesColumn, count: int, kind: Any) -> Any:

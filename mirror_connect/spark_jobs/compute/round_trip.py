@@ -5,6 +5,8 @@ order, and makes batches of it. A row is known by its number. So a row that is m
 the task, and is never taken for another one.
 
 Spark keeps rows back until a batch is full. When nothing more is to be sent, pads push them out.
+
+Spark's code is compiled as it runs. So rows that are no records go first, while the task connects to its clusters.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ from mirror_connect.kafka_io.records.compression import NONE, CodecError, compre
 from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
-from mirror_connect.spark_jobs.compute.arrow_rows import RowErrors, Rows, changes_of, keep_column, whole_column
+from mirror_connect.spark_jobs.compute.arrow_rows import (
+    RowErrors,
+    Rows,
+    changes_of,
+    keep_column,
+    row_numbers,
+    whole_column,
+)
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, closed_quietly
 from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, ROW
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
@@ -44,6 +53,10 @@ MESSAGE_BYTES: Final = 1 << 20
 MOST_BYTES: Final = 32 << 20
 # How long Spark has for the end of an epoch.
 END_S: Final = 20.0
+# Before the first record: Spark is warm when so many answers in a row took no longer than this. That long it may take.
+QUICK_S: Final = 0.004
+QUICK_ANSWERS: Final = 3
+WARM_S: Final = 2.0
 _BUFFER: Final = 256 << 10
 
 
@@ -104,6 +117,8 @@ class RoundTrip:
         self._lock = threading.Lock()
         self._bytes = 0
         self._closing = self._tolerant = False
+        # Rows without a number have come back.
+        self._answered = threading.Event()
         self._error: Exception | None = None
         self._lost: asyncio.Future[None] | None = None
         self._sending = threading.Thread(target=self._send_all, name="to-spark", daemon=True)
@@ -161,6 +176,7 @@ class RoundTrip:
             with connection, connection.makefile("wb", buffering=_BUFFER) as out:
                 with pa.ipc.new_stream(out, self._encoder.schema) as stream:
                     out.flush()
+                    self._warm_up(stream, out)
                     self._send(stream, out)
                 out.write(END)
         except OSError as error:
@@ -169,6 +185,20 @@ class RoundTrip:
             self._fail(error)
         finally:
             closed_quietly(connection)
+
+    def _warm_up(self, stream: Any, out: Any) -> None:
+        """Ends as soon as Spark is quick, or a record is there."""
+        until = time.monotonic() + WARM_S
+        quick = 0
+        while quick < QUICK_ANSWERS and self._submitted.empty() and self._error is None:
+            began = time.monotonic()
+            self._answered.clear()
+            stream.write_batch(self._encoder.samples)
+            stream.write_batch(self._encoder.pads)
+            out.flush()
+            if not self._answered.wait(until - began) or time.monotonic() > until:
+                return
+            quick = quick + 1 if time.monotonic() - began <= QUICK_S else 0
 
     def _send(self, stream: Any, out: Any) -> None:
         flushed_at, unflushed = 0.0, False
@@ -246,6 +276,8 @@ class RoundTrip:
 
     def _take(self, rows: Any) -> None:
         numbers = rows.column(ROW)
+        if numbers.null_count:
+            self._answered.set()
         if numbers.null_count == len(numbers):
             return
         if numbers.null_count == 0:
@@ -265,8 +297,7 @@ class RoundTrip:
         count = rows.num_rows
         numbers = rows.column(ROW)
         first = self._expected_row
-        wanted = pa.array(range(first, first + count), pa.int64())
-        if not numbers.equals(wanted):
+        if not numbers.equals(row_numbers(first, count)):
             raise StrangeRowsError(f"Spark has given back other rows than {first} to {first + count - 1}")
         self._expected_row += count
         at = 0
@@ -349,6 +380,8 @@ class RoundTrip:
     def _fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
+        # Nothing comes any more.
+        self._answered.set()
         if self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(self._lose, error)

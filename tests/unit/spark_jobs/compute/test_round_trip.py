@@ -17,7 +17,7 @@ from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Action, Condition, Step
 from mirror_connect.kafka_io.records import compiled, record_rewrite
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
-from mirror_connect.spark_jobs.compute import round_trip
+from mirror_connect.spark_jobs.compute import arrow_rows, round_trip
 from mirror_connect.spark_jobs.compute.feeder import TaskDiedError, relayed
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, NoPeerError, connect
 from mirror_connect.spark_jobs.compute.round_trip import StrangeRowsError
@@ -275,7 +275,9 @@ async def test_rows_that_are_missing_double_or_in_another_order_end_the_task(cha
     await asyncio.to_thread(spark.trip.close)
 
 
-async def test_the_end_of_the_feeder_is_noticed_at_once() -> None:
+async def test_the_end_of_the_feeder_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "QUICK_ANSWERS", 0)
+
     def dies(batches: Iterator[Any]) -> Iterator[Any]:
         yield next(batches)
         raise EOFError
@@ -349,3 +351,22 @@ def test_nobody_waits_for_ever() -> None:
     with pytest.raises(NoPeerError):
         connect(TOKEN, -2, 0.1)
     assert PARTITION.partition == 3
+
+
+async def test_rows_that_are_no_records_go_first_until_spark_is_quick_or_a_record_is_there() -> None:
+    samples: list[int] = []
+
+    def counted(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            samples.append(each.num_rows if each.column("__row").null_count == each.num_rows else -1)
+            yield each
+
+    spark = SparkRows(masks, change=counted)
+    await state_reached(lambda: len(samples) >= 2, "rows that are no records went first")
+    spark.trip.begin({})
+    records = some_records(5, 3)
+    found = await all_of(spark, spark.submit(encode(records, CODECS["none"])))
+    assert [each.value for each in found] == [each.value and b"masked " + each.value for each in records]
+    assert samples[0] == arrow_rows.SAMPLES
+    assert -1 in samples
+    await asyncio.to_thread(spark.trip.close)
