@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from benchmarks import (
+    compute,
     dedicated_start,
     epochs,
     exactly_once,
@@ -135,6 +136,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "scaling": scaling,
                 "cluster": spark_placement,
                 "far": far,
+                "compute": compute,
             }[case]
             if case == "far" and not options.side:
                 sides = [MM2_TUNED, OURS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import epochs, far, following, scaling, spark_placement, takeover
+from benchmarks import compute, epochs, far, following, scaling, spark_placement, takeover
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -48,6 +48,21 @@ HOW: Final = {
         " Of the target that takes 50 KB that is the message.max.bytes: mirror-connect splits each batch, MirrorMaker 2"
         " sends its own of 16 KB. Three brokers on each side share the partitions and the machine's processors."
         " The brokers' CPU is beside the sides', not in it."
+    ),
+    "SQL in flight": (
+        f"A topic of {PARTITIONS} partitions with 190-byte JSON records in lz4 batches of about 100 KB, copied by one task:"
+        " without a statement, with a filter (`get_json_object`, half of the records stay), and with all fields"
+        " parsed, one hashed, one masked, and the record written again. The same worker does all three, in turns: a round"
+        f" that does not count, and {compute.ROUNDS} that do, of {compute.COPY_S:g} s each. Records are those of the source;"
+        " the CPU seconds are those of the whole process tree: worker, both Spark applications, daemons, feeder and task."
+        " MirrorMaker 2 has no such transformation: with its converter of bytes none of them sees a field. The case `filter`"
+        " has what it can do."
+    ),
+    "Latency with SQL in flight": (
+        "Two connectors of one worker copy the same topic, one of them with a statement that keeps all of them. Each record"
+        " is received at both targets; *over* is its own difference, so what the statement adds. The *first seconds* begin"
+        " when the task has just become RUNNING, after a start of Spark for statements: the first"
+        f" {compute.FIRST_S:g} s of records. Milliseconds."
     ),
     "Latency": (
         f"Records of {LATENCY_RECORD_BYTES} bytes with a number and the time of sending in them, sent without linger by a"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import sysconfig
 import time
@@ -54,18 +55,37 @@ def values(size: int) -> Iterator[bytes]:
         rest = rest[pieces * size :]
 
 
+def json_values(size: int) -> Iterator[bytes]:
+    """Customers as JSON objects of `size` bytes, every other one in another country, for ever."""
+    for number, text in enumerate(values(size)):
+        customer = {
+            "id": number,
+            "country": ("EU", "US")[number % 2],
+            "email": f"customer{number % 10_000_000:07d}@example.org",
+            "card": f"4111{number % 10**12:012d}",
+            "note": "",
+        }
+        # Of that text what needs no escapes, so that all have one size.
+        plain = "".join(each for each in text.decode("ascii", "ignore") if each.isalnum() or each in " .,:;()_=")
+        room = size - len(json.dumps(customer))
+        yield json.dumps({**customer, "note": plain.ljust(room, "x")[:room]}).encode()
+
+
 def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
     """The pool of a profile: batches of `batch_bytes` on average, or single records.
 
     The batches of one that is to be compacted are as many as the topic has: every other key is there once.
     """
     stamp_ms = int(time.time() * 1000) if now_ms is None else now_ms
-    source = values(profile.record_bytes)
+    source = (json_values if profile.json else values)(profile.record_bytes)
     if not profile.batch_bytes:
         return [_batch(source, 1, profile.codec, stamp_ms) for _ in range(SINGLES)]
     # How many records make a batch of the wanted size is seen from a sample.
     trial = _batch(source, max(1, 4 * profile.batch_bytes // profile.record_bytes), profile.codec, stamp_ms)
     count = max(1, round(profile.batch_bytes * trial.records / len(trial.data)))
+    if profile.json:
+        # Every other one, in each batch.
+        count += count % 2
     if profile.filtered:
         # As many that are dropped as stay, in each batch.
         count += count % 2

@@ -27,6 +27,7 @@ OTHERS: Final = (
     "scaling",
     "cluster",
     "far",
+    "compute",
 )
 # Settings of the case exactly-once; the third one is an interval of transactions.
 OFF: Final = "off"
@@ -53,7 +54,8 @@ class Profile:
     second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
     timestamps; `config_copied`: and so does the target's, as the link copies that config. `compacted`: the source's broker
     has removed every other record. `filtered`: a transformation drops every other one. `encrypted`: TLS and SCRAM on both
-    sides. `limit`: the target's message.max.bytes, if it is not Kafka's default. `brokers`: of each cluster.
+    sides. `json`: its records are JSON objects, every other one of another country. `limit`: the target's
+    message.max.bytes, if it is not Kafka's default. `brokers`: of each cluster.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Profile:
     compacted: bool = False
     filtered: bool = False
     encrypted: bool = False
+    json: bool = False
     limit: int = 0
     brokers: int = 1
 
@@ -171,6 +174,10 @@ PROFILES: Final = (
         filtered=True,
     ),
     Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
+)
+# Of the case compute: records that a statement reads.
+COMPUTE: Final = Profile(
+    "compute", "190 B JSON records in ~100 KB lz4 batches", 190, 100_000, LZ4_CODEC, 3_000_000, json=True
 )
 FULL_PROFILES: Final = (
     "1k",
@@ -304,6 +311,11 @@ AIM_PUT_S: Final = 2.0
 AIM_ALL_CONNECTORS_S: Final = 2.0
 AIM_REFRESH_S: Final = 30.0
 AIM_CHECKPOINTS_S: Final = 10.0
+# Records of 190 B JSON per CPU second, by statement.
+AIM_STATEMENT_RECORDS: Final = {"filter": 100_000, "hash and rewrite": 80_000}
+# How much later than without a statement, at the 99th percentile: once it is warm, and in its first seconds.
+AIM_STATEMENT_MS: Final = 25.0
+AIM_FIRST_SECONDS_MS: Final = 100.0
 AIM_WORKER_MB: Final = 400.0
 # Times the cost of 16 partitions and one task.
 AIM_SCALING: Final = 1.3

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from benchmarks import (
+    compute,
     dedicated_start,
     epochs,
     exactly_once_findings,
@@ -51,6 +52,8 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Partitions and tasks", "scaling", scaling.findings),
     ("A Spark cluster", "cluster", spark_placement.findings),
     ("Long distances", "far", far.findings),
+    ("SQL in flight", "compute", compute.findings_of_cost),
+    ("Latency with SQL in flight", "compute", compute.findings_of_latency),
 )
 NAMES: Final = frozenset((*(THROUGHPUT + name for name in FULL_PROFILES), *OTHERS))
 

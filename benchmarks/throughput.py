@@ -191,10 +191,10 @@ class Copier:
             work.console.say(f"{LABELS[side.name]}: warming up for {warm_up:g} s")
             time.sleep(warm_up)
 
-    def turn(self, settings: Mapping[str, str] = NONE) -> Span:
+    def turn(self, settings: Mapping[str, str] = NONE, share: float = 1.0) -> Span:
         """Copies the topic, again and again if need be, until its share of time is over; then waits, with nothing to do.
 
-        `settings`: of the connector, for this turn.
+        `settings`: of the connector, for this turn. `share`: of the records, which arrives.
         """
         rig, side = self.rig, self._side
         spans: list[Span] = []
@@ -206,7 +206,9 @@ class Copier:
             self.remotes.append(f"{alias}.data")
             side.put("copy", self._config | {**settings, "topics": "data", "source.cluster.alias": alias})
             settle = self._work.durations.settle
-            samples = watch(rig, side, self.remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
+            samples = watch(
+                rig, side, self.remotes[-1], int(self._work.fed.records * share), settle + max(left, LEAST_COPY_S)
+            )
             spans.append(span(samples, settle))
         side.put("copy", self._config)
         side.wait_running("copy")

@@ -145,7 +145,8 @@ def _spark() -> list[str]:
         *rows,
         f"\nNot to be changed with a local master: {', '.join(names)}.\n"
         f"`spark.driver.extraJavaOptions` is added to `{JVM_OPTIONS}`.\n"
-        "`spark.transform.NAME` is `spark.NAME` of the [application for statements](worker-and-tasks.md#two-spark-applications),\n"
+        "`spark.transform.NAME` is `spark.NAME` of the [application for statements]"
+        "(worker-and-tasks.md#two-spark-applications),\n"
         "over all the others: its `spark.transform.driver.memory` is "
         f"`{DEFAULT_MEMORY}`, and its code is generated. Its Java options are\n"
         f"`{STATEMENT_JVM_OPTIONS}`. With a cluster these settings have no effect.\n"
