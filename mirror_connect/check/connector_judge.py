@@ -61,12 +61,17 @@ _CLIENTS: Final[Mapping[str, tuple[Kind, bool]]] = {
 
 
 def judge_connector(
-    config: Config, policy: OverridePolicy | None = None, support: Support = Support.ENABLED
+    config: Config,
+    policy: OverridePolicy | None = None,
+    support: Support = Support.ENABLED,
+    *,
+    of_flow: bool = False,
 ) -> list[Judgement]:
     """A judgement for each property, in the config's order, then for those that are missing.
 
     `policy`: the worker's for overrides, if it is known. `support`: its exactly.once.source.support; a worker that is not
     known takes what its connectors require. Of a connector that does not exist here, only the class is judged.
+    `of_flow`: the config is that of a flow of the dedicated MirrorMaker, which all three connectors get.
     """
     class_name = config.get(CLASS)
     if not class_name:
@@ -78,6 +83,8 @@ def judge_connector(
     except UnknownConnectorClass:
         others = f" Its {len(config) - 1} other properties are not judged." if len(config) > 1 else ""
         return [Judgement(CLASS, Verdict.REFUSED, f"There is no connector of this class here.{others}", OTHER_CLASS)]
+    if of_flow:
+        config = definition.of_flow(config)
     referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
     errors = _errors(definition, config, referenced, policy or OverridePolicy(), support)
     idle = idle_transaction_settings(config, support)

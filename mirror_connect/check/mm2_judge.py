@@ -120,7 +120,7 @@ class Mm2File:
             for whole in flow.connectors.values():
                 # The worker is on the target cluster, and its producer writes: its judgement of these counts.
                 config = {name: value for name, value in whole.items() if not name.startswith("target.producer.")}
-                for judged in judge_connector(config, support=support_of(flow.worker)):
+                for judged in judge_connector(config, support=support_of(flow.worker), of_flow=True):
                     if judged.verdict is Verdict.NOT_JUDGED:
                         continue  # the file's own references have been tried, see references.py
                     origin = self._file.origin_in_connectors(flow.source, flow.target, judged.name)

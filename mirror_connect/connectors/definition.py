@@ -67,6 +67,13 @@ class ConnectorDefinition:
         Error texts quote `as_written`, never `config`, whose values may come from a config provider.
         """
 
+    def of_flow(self, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """What of a flow's config concerns this connector: dedicated mode gives all three connectors the same settings.
+
+        REST refuses the rest where a config is written for one connector.
+        """
+        return config
+
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """Checks an offset that a client wants to set for a source partition: RefusedOffset.
 
@@ -98,7 +105,7 @@ class ConnectorDefinition:
 
     def settings(self, config: Mapping[str, str], as_written: Mapping[str, str] | None = None) -> Settings:
         """Parsed settings of a valid config; the first error is raised as ConfigError, and quotes `as_written`."""
-        results = self.validate(config, as_written)
+        results = self.validate(self.of_flow(config), None if as_written is None else self.of_flow(as_written))
         for result in results.values():
             if result.errors:
                 raise RefusedConfig(result.name, result.errors[0])

@@ -32,6 +32,12 @@ GROUP: Final = "readers"
 FLOWS: Final = ("A->B", "B->A", "A->C")
 # C->A is not enabled and has a herder for its heartbeats; the other two have none.
 UNWANTED: Final = {f"{flow}.emit.heartbeats.enabled": "false" for flow in ("B->C", "C->B")}
+STAMP: Final = {
+    "A->C.transforms": "stamp",
+    "A->C.transforms.stamp.type": "org.apache.kafka.connect.transforms.InsertHeader",
+    "A->C.transforms.stamp.header": "from",
+    "A->C.transforms.stamp.value.literal": "A",
+}
 PATIENCE_S: Final = 180.0
 
 
@@ -87,7 +93,7 @@ class Links:
 def links() -> Iterator[Links]:
     clusters = {alias: LocalCluster(alias) for alias in "ABC"}
     made = Links(clusters)
-    properties = mm2_properties(clusters, FLOWS, {"topics": ORDERS, "groups": GROUP, **UNWANTED})
+    properties = mm2_properties(clusters, FLOWS, {"topics": ORDERS, "groups": GROUP, **UNWANTED, **STAMP})
     first = Dedicated(clusters["B"], properties, name="first")
     second = Dedicated(clusters["B"], {**properties, "tasks.max": "3"}, name="second")
     with started(clusters["A"], clusters["B"]):
@@ -102,6 +108,7 @@ def links() -> Iterator[Links]:
             _see_it_replaced(made, first, second)
             clusters["C"].start()
             made.wait_copied(("C", "A"))
+            wait_ends(clusters["C"], "heartbeats", {0: 1}, PATIENCE_S)
             _see_the_end(made, second)
             yield made
         finally:
@@ -191,6 +198,18 @@ def test_every_flow_copies_all_records_also_after_a_kill_and_where_its_cluster_c
 ) -> None:
     found = values(links.clusters[alias], f"{origin}.{ORDERS}", PARTITIONS)
     assert [list(dict.fromkeys(each)) for each in found] == links.produced[origin]
+
+
+def test_the_transformations_of_a_flow_are_those_of_its_copies_alone(links: Links) -> None:
+    def headers(alias: str, topic: str) -> set[str]:
+        count = len(links.clusters[alias].admin().list_topics(topic, timeout=60).topics[topic].partitions)
+        found = [each.headers() for number in range(count) for each in messages(links.clusters[alias], topic, number)]
+        assert found
+        return {repr(each) for each in found}
+
+    assert headers("C", f"A.{ORDERS}") == {"[('from', b'A')]"}
+    assert headers("B", f"A.{ORDERS}") == {"None"}
+    assert headers("C", "heartbeats") == {"None"}
 
 
 def test_one_spark_application_runs_all_flows(links: Links) -> None:

@@ -22,7 +22,7 @@ from mirror_connect.app.dedicated.mirror_maker_rules import (
     parsed_list,
     worker_properties,
 )
-from mirror_connect.app.dedicated.property_places import CLUSTERS, OF_PROCESS
+from mirror_connect.app.dedicated.property_places import CLUSTERS, OF_PROCESS, of_process
 from mirror_connect.connectors.config.values import BOOLEAN, parse
 from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint, without_work
 from mirror_connect.connectors.secrets import is_secret
@@ -93,7 +93,7 @@ class Mm2Properties:
 
     def process(self) -> dict[str, str]:
         """The properties of the whole process, as written."""
-        return {name: value for name, value in self.located.values.items() if name.startswith(OF_PROCESS)}
+        return {name: value for name, value in self.located.values.items() if of_process(name)}
 
     def listener_tls(self) -> dict[str, str]:
         """`ssl.*` of the top level, as written: those of https listeners, if there is no `listeners.https.*`."""

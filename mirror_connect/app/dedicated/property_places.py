@@ -17,6 +17,8 @@ from mirror_connect.app.dedicated.mirror_maker_rules import CONNECTOR_NAMES, OF_
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors.config.framework_settings import SOURCE_KEYS
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
+from mirror_connect.connectors.mirror.transform_sql import OF_STATEMENTS
+from mirror_connect.connectors.mirror.transform_sql import SECRET as SECRET_OF_SQL
 from mirror_connect.connectors.wording import likely_name, successor
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
 
@@ -53,6 +55,7 @@ class Place:
 _OPEN_OF_CONNECTORS: Final = (
     *("config.providers.", "replication.policy.", "topic.creation.", "transforms.", "predicates."),
     *("key.converter.", "value.converter.", "header.converter."),
+    SECRET_OF_SQL,
 )
 _OPEN_OF_WORKERS: Final = (
     *("config.providers.", "config.storage.", "offset.storage.", "status.storage.", "metrics.context."),
@@ -117,7 +120,12 @@ def has_effect(place: Place) -> bool:
         return False
     if place.level is Level.CLUSTER:
         return name in _OF_CLUSTERS or name in _OF_KINDS or name.startswith(_OPEN_OF_WORKERS)
-    return name in _AT_TOP or name.startswith(_OPEN_AT_TOP)
+    return name in _AT_TOP or (name.startswith(_OPEN_AT_TOP) and not name.startswith(OF_STATEMENTS))
+
+
+def of_process(name: str) -> bool:
+    """Whether a property of the top level is of the whole process. `spark.transform.*` is of the flows, and not Spark's."""
+    return name.startswith(OF_PROCESS) and (name in WORKER_KEYS.keys or not name.startswith(OF_STATEMENTS))
 
 
 def better_place(place: Place, targets: Collection[str], flows: Collection[str]) -> str | None:
@@ -141,7 +149,9 @@ def better_place(place: Place, targets: Collection[str], flows: Collection[str])
     if place.level is not Level.CLUSTER and name in _OF_CLUSTERS and name not in _AT_TOP:
         alias = flow.partition("->")[2] if flows else next(iter(targets), "TARGET")
         return f"{alias}.{name}"
-    if place.level is not Level.TOP and (name in _AT_TOP or name.startswith("spark.")):
+    if place.level is not Level.TOP and (
+        name in _AT_TOP or (name.startswith("spark.") and not name.startswith(OF_STATEMENTS))
+    ):
         return name
     return _with_kind(place, flow)
 

@@ -20,6 +20,7 @@ from mirror_connect.app.dedicated.property_places import INTERNAL_REST
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.exactly_once_rules import check_exactly_once
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.config.alias_settings import check_aliases
 from mirror_connect.connectors.config.table import BOOLEAN, INT, LIST, LONG, LOW, SHORT, ConfigTable, Key, ValidatedKey
 from mirror_connect.connectors.config.values import trim
 from mirror_connect.connectors.definition import UnknownConnectorClass
@@ -135,7 +136,9 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
             return
         if not flow.enabled and HEARTBEATS not in definition.keys:
             continue  # it does nothing, and what it lacks may be left out on purpose
-        results = definition.validate(resolved, config)
+        own, as_written = definition.of_flow(resolved), definition.of_flow(config)
+        results = definition.validate(own, as_written)
+        results |= check_aliases(results, own, as_written)
         check_exactly_once(results, definition, resolved, support)
         results |= check_client_properties(resolved, config, OverridePolicy())
         for result in results.values():

@@ -153,6 +153,8 @@ class Validation:
         config: Config,
         of_clients: Mapping[str, ValidatedKey],
     ) -> dict[str, ValidatedKey]:
+        if self._rules.derived:
+            resolved, config = definition.of_flow(resolved), definition.of_flow(config)
         return _judged(definition, resolved, config, of_clients, self._rules.exactly_once)
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:

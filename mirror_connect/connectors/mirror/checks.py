@@ -28,6 +28,8 @@ _READ_BY: Final = {
     "config.properties.exclude": "config.property.filter.class",
 }
 
+_OF_TRANSFORMS: Final = ("transforms", "predicates")
+
 
 class RefusedOffset(Exception):
     """A source partition or offset has not the connector's form; the text is MirrorMaker's."""
@@ -63,6 +65,21 @@ def refuse_transforms(results: dict[str, ValidatedKey]) -> None:
             f"Invalid value {results['transforms'].value} for configuration transforms: "
             "this connector writes records in MirrorMaker's own format, which its readers need: leave it out"
         )
+
+
+def without_transforms(config: Mapping[str, str | None]) -> dict[str, str | None]:
+    """A config without its transformations, for the connectors that apply none."""
+    return {name: value for name, value in config.items() if not name.startswith(_OF_TRANSFORMS)}
+
+
+def idle_transforms(config: Mapping[str, str]) -> list[str]:
+    """A line about a flow's transformations, for the connectors that apply none."""
+    if not parse(config.get("transforms"), LIST)[1]:
+        return []
+    return [
+        f"transforms={config['transforms']} has no effect on this connector, whose records have MirrorMaker's own format: "
+        "it applies to what the source connector copies"
+    ]
 
 
 def check_text(partition: Mapping[str, Any], key: str) -> None:

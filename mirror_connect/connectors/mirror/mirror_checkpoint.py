@@ -36,7 +36,9 @@ from mirror_connect.connectors.mirror.checks import (
     check_offset,
     check_partition_number,
     check_text,
+    idle_transforms,
     refuse_transforms,
+    without_transforms,
 )
 from mirror_connect.connectors.mirror.filters import (
     GROUPS_DEFAULT,
@@ -111,6 +113,10 @@ class MirrorCheckpoint(ConnectorDefinition):
         check_expressions(results, config, as_written, ("groups", "groups.exclude", "topics", "topics.exclude"))
         refuse_transforms(results)
 
+    def of_flow(self, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """See ConnectorDefinition. A flow's transformations are those of the records that it copies."""
+        return without_transforms(config)
+
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """See ConnectorDefinition: as MirrorCheckpointConnector.alterOffsets."""
         check_text(partition, "group")
@@ -120,7 +126,7 @@ class MirrorCheckpoint(ConnectorDefinition):
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect."""
-        return mirror_warnings(config)
+        return [*mirror_warnings(config), *idle_transforms(config)]
 
 
 @dataclass(frozen=True, slots=True)

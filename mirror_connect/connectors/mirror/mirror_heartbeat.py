@@ -19,7 +19,13 @@ from mirror_connect.connectors.config.table import (
     ValidatedKey,
 )
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.mirror.checks import check_offset, check_text, refuse_transforms
+from mirror_connect.connectors.mirror.checks import (
+    check_offset,
+    check_text,
+    idle_transforms,
+    refuse_transforms,
+    without_transforms,
+)
 from mirror_connect.connectors.mirror.settings import (
     MIRROR_KEYS,
     mirror_warnings,
@@ -54,6 +60,10 @@ class MirrorHeartbeat(ConnectorDefinition):
         """Refuses settings that would fail or be ignored silently later. Java has no rules here."""
         refuse_transforms(results)
 
+    def of_flow(self, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        """See ConnectorDefinition. A flow's transformations are those of the records that it copies."""
+        return without_transforms(config)
+
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """See ConnectorDefinition: as MirrorHeartbeatConnector.alterOffsets."""
         check_text(partition, "sourceClusterAlias")
@@ -62,7 +72,7 @@ class MirrorHeartbeat(ConnectorDefinition):
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect."""
-        return mirror_warnings(config)
+        return [*mirror_warnings(config), *idle_transforms(config)]
 
 
 def task_configs(config: Mapping[str, str], settings: Settings) -> list[dict[str, str]]:

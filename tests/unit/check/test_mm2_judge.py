@@ -30,7 +30,7 @@ emit.heartbeats.enabled = false
 
 
 # Not found by judging: each process of `make test` would do that before its first test.
-WITH_REFUSED = ("cloud-migration.mm2.properties", "geo-active-active.mm2.properties", "guide-separator.mm2.properties")
+WITH_REFUSED = ("geo-active-active.mm2.properties", "guide-separator.mm2.properties")
 
 
 def _judged(tmp_path: Path, more: str = "") -> dict[str, Verdict]:
@@ -179,3 +179,25 @@ def test_an_enabled_flow_has_its_command_and_its_clusters_their_client_propertie
 )
 def test_what_only_a_start_finds_is_judged_too(tmp_path: Path, more: str, name: str, verdict: str) -> None:
     assert _judged(tmp_path, more)[name] == verdict
+
+
+TRANSFORMS = """\
+A->B.transforms = route
+A->B.transforms.route.type = org.apache.kafka.connect.transforms.RegexRouter
+A->B.transforms.route.regex = (.*)orders
+A->B.transforms.route.replacement = $1bestellungen
+A->B.spark.transform.sql = SELECT * FROM records WHERE offset > 3
+A->B.spark.transform.secret.pepper = x
+"""
+
+
+def test_the_transformations_of_a_flow_are_those_of_its_source_connector(tmp_path: Path) -> None:
+    assert set(_judged(tmp_path, TRANSFORMS).values()) == {Verdict.SAME, Verdict.DIFFERENT}
+    # The other connectors have them in their configs, too, as with MirrorMaker.
+    (flow,) = read_mm2_config(tmp_path / "mm2.properties").flows
+    assert {name for name, config in flow.connectors.items() if "transforms.route.type" in config} == {*flow.connectors}
+
+
+def test_a_mistake_in_the_transformations_of_a_flow_is_told_once(tmp_path: Path) -> None:
+    judged = _judged(tmp_path, TRANSFORMS.replace("RegexRouter", "TimestampRouter"))
+    assert [name for name, verdict in judged.items() if verdict is Verdict.REFUSED] == ["A->B.transforms"]

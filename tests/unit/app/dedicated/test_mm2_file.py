@@ -25,7 +25,11 @@ def test_clusters_of_the_command_line_choose_the_targets(tmp_path: Path) -> None
 
 
 def test_the_whole_process_has_its_properties(tmp_path: Path) -> None:
-    rest = "dedicated.mode.enable.internal.rest = TRUE\nlisteners=http://:0\nspark.driver.memory=1g\nrest.advertised.port=1\n"
+    rest = (
+        "dedicated.mode.enable.internal.rest = TRUE\nlisteners=http://:0\nspark.driver.memory=1g\n"
+        # The flows have this one, and Spark must not get it.
+        "rest.advertised.port=1\nspark.transform.sql=SELECT * FROM records\n"
+    )
     config = read_mm2_config(written(tmp_path, ONE_FLOW + rest))
     assert config.internal_rest
     assert set(config.process) == {"listeners", "spark.driver.memory", "rest.advertised.port"}

@@ -48,6 +48,10 @@ OF_TOPIC = "it is taken for a setting of the topic, which brokers refuse if they
         ("A->B.linger.ms=5", "it has no effect for a flow; write A->B.producer.override.linger.ms"),
         ("A->B.offset.flush.interval.ms=5", "it has no effect for a flow; write B.offset.flush.interval.ms"),
         ("B.listeners=http://:8083", "it has no effect for a cluster; write listeners"),
+        (
+            "B.spark.transform.sql=x",
+            "it has no effect for a cluster; write A->B.spark.transform.sql, or spark.transform.sql for all flows",
+        ),
         ("B.spark.driver.memory=1g", "it has no effect for a cluster; write spark.driver.memory"),
         ("A->B.plugin.path=/x", "it has no effect for a flow; write plugin.path"),
         ("a.producer.acks=1", "it has no effect, because a is not in clusters; did you mean A.producer.acks?"),
@@ -69,6 +73,15 @@ def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
     tmp_path: Path, added: str, text: str
 ) -> None:
     assert shown(tmp_path, f"{ONE_FLOW}{added}\n") == [f"WARNING :5: {added}: {text}"]
+
+
+def test_a_secret_of_a_statement_belongs_to_a_flow(tmp_path: Path) -> None:
+    known = "A->B.spark.transform.sql=SELECT * FROM records\nA->B.spark.transform.secret.pepper=x\n"
+    assert shown(tmp_path, ONE_FLOW + known) == []
+    text = "it has no effect at the top level; write A->B.spark.transform.secret.pepper"
+    assert shown(tmp_path, f"{ONE_FLOW}spark.transform.secret.pepper=x\n") == [
+        f"WARNING :5: spark.transform.secret.pepper: {text}"
+    ]
 
 
 @pytest.mark.parametrize(

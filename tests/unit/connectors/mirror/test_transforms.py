@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.connectors import CONNECTORS
+from mirror_connect.connectors import CONNECTORS, MirrorCheckpoint, MirrorHeartbeat
 from mirror_connect.connectors.config.alias_settings import MOST_ALIASES
+from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.json_steps.fields import InsertField, MaskField
 from mirror_connect.connectors.mirror.transforms import chain_of, json_parts
@@ -331,3 +332,22 @@ def test_transformed_copies_are_not_sampled() -> None:
 def test_checkpoints_and_heartbeats_are_not_transformed(connector: str) -> None:
     config = {**VALID, "connector.class": connector, **chain(one={"type": "Filter"})}
     assert "leave it out" in CONNECTORS[connector].validate(config)["transforms"].errors[0]
+
+
+@pytest.mark.parametrize("definition", [MirrorCheckpoint(), MirrorHeartbeat()])
+def test_a_connector_of_a_flow_goes_without_the_transformations_of_the_flow_and_says_so(
+    definition: ConnectorDefinition,
+) -> None:
+    config = {
+        "name": definition.simple_name,
+        "connector.class": definition.class_name,
+        "source.cluster.alias": "A",
+        "source.cluster.bootstrap.servers": "a:1",
+        "target.cluster.bootstrap.servers": "b:1",
+        "transforms": "stamp",
+        "transforms.stamp.type": "org.apache.kafka.connect.transforms.Filter",
+    }
+    # Written by REST for this connector alone it is a mistake.
+    assert definition.validate(config)["transforms"].errors
+    assert definition.settings(config).texts("transforms") == []
+    assert any(line.startswith("transforms=stamp has no effect") for line in definition.warnings(config))
