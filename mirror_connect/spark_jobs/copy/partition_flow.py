@@ -530,7 +530,7 @@ class PartitionFlow:
         if self._ahead is None:
             return self._rewriting.begin(view, wanted)
         assert self._current is not None
-        batch = self._ahead.begin(self._current, self._reader.at, view, wanted)
+        batch = self._ahead.begin(self._current, self._reader.at, view, wanted, self._fetched)
         self._look_ahead()
         return batch
 

@@ -54,11 +54,26 @@ class ReadAhead:
         self._fetched: CompletedFetch | None = None
         self._reader = BatchReader(b"")
 
-    def begin(self, fetched: CompletedFetch, end: int, view: BatchView, wanted: int) -> ComputedBatch:
-        """The batch that the flow decides on now, which ends there. `wanted`: the lowest offset that is not copied."""
+    def begin(
+        self,
+        fetched: CompletedFetch,
+        end: int,
+        view: BatchView,
+        wanted: int,
+        following: Iterable[CompletedFetch] = (),
+    ) -> ComputedBatch:
+        """The batch that the flow decides on now, which ends there. `wanted`: the lowest offset that is not copied.
+
+        `following`: the fetches that the flow has not begun.
+        """
         from_offset = _from(view, wanted)
         while self._ahead:
-            found = self._ahead.popleft()
+            found = self._ahead[0]
+            later = found.end > end if found.fetched is fetched else any(found.fetched is each for each in following)
+            if later:
+                # This one was not clear when it was looked at, and those behind it were.
+                break
+            self._ahead.popleft()
             self._bytes -= found.batch.view.size
             if found.fetched is fetched and found.end == end and found.batch.from_offset == from_offset:
                 return found.batch

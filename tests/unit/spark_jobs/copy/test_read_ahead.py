@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import struct
 from collections import deque
 from collections.abc import Sequence
 
@@ -19,10 +20,12 @@ from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from mirror_connect.spark_jobs.copy import read_ahead
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
-from tests.fakes.encoded_batches import CODECS, Plain, decode, encode, some_records
+from tests.fakes.encoded_batches import CODECS, Plain, decode, encode, patched, some_records
 from tests.fakes.partition_flows import LIMIT, Heard, corrupt, fetched, flow
 from tests.fakes.rewritten_batches import offsets_of, only
 from tests.seeds import numbers
+
+TRANSACTIONAL, CONTROL = 0x10, 0x20
 
 
 class Spark:
@@ -73,19 +76,50 @@ def kept(offset: int) -> bool:
 class Model:
     """One partition, mirrored by one process after the other."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, transactions: bool = False) -> None:
         self.chance = random.Random(seed)
         self.records: list[Plain] = []
         self.batches: list[tuple[int, int, bytes]] = []
+        # The first offsets of aborted transactions, and all that readers of committed records don't see.
+        self.aborted: list[int] = []
+        self.unseen: set[int] = set()
         while len(self.records) < 400:
-            first = len(self.records)
-            some = some_records(self.chance.randrange(1 << 30), self.chance.choice([1, 2, 9, 40]), first=first, size=20)
-            self.records += some
-            self.batches.append((first, first + len(some), encode(some, self.chance.choice([*CODECS.values(), 0, 0]))))
+            if transactions and self.chance.random() < 0.3:
+                self.add_transaction()
+            else:
+                self.add(self.chance.choice([1, 2, 9, 40]))
         self.target: list[int] = []
         self.committed = -1
         self.in_flight: deque[ProducerBatch] = deque()
         self.begin()
+
+    def add(self, count: int, **header: int) -> None:
+        """A batch at the end of the log."""
+        first = len(self.records)
+        some = some_records(self.chance.randrange(1 << 30), count, first=first, size=20)
+        if header.get("attributes", 0) & CONTROL:
+            key = struct.pack(">hh", 0, header.pop("committed"))
+            some = [some[0]._replace(key=key, value=bytes(6), headers=())]
+        self.records += some
+        codec = 0 if header.get("attributes", 0) & CONTROL else self.chance.choice([*CODECS.values(), 0, 0])
+        self.batches.append((first, first + len(some), encode(some, codec, **header)))
+
+    def add_transaction(self) -> None:
+        """Some batches, between which others may be, and a marker that they are committed or aborted."""
+        first, committed = len(self.records), self.chance.random() < 0.5
+        for _ in range(self.chance.randint(1, 3)):
+            at = len(self.records)
+            self.add(self.chance.choice([1, 9]), attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0)
+            self.unseen |= set() if committed else set(range(at, len(self.records)))
+            if self.chance.random() < 0.5:
+                self.add(3)
+        self.unseen.add(len(self.records))
+        self.add(1, attributes=TRANSACTIONAL | CONTROL, producer_id=7, producer_epoch=0, committed=int(committed))
+        if not committed:
+            self.aborted.append(first)
+
+    def kept(self, offset: int) -> bool:
+        return kept(offset) and offset not in self.unseen
 
     def begin(self) -> None:
         """A process begins where the former has committed. What was in flight may be on the target, or not."""
@@ -94,7 +128,7 @@ class Model:
         self.in_flight.clear()
         self.spark = Spark()
         self.heard = Heard()
-        self.flow = flow(self.heard, self.committed + 1, computing=self.spark)
+        self.flow = flow(self.heard, self.committed + 1, computing=self.spark, read_committed=bool(self.aborted))
         self.position = self.committed + 1
 
     def write(self, batch: ProducerBatch) -> None:
@@ -106,8 +140,18 @@ class Model:
             return
         at = next(n for n, (_, end, _) in enumerate(self.batches) if end > self.position)
         some = self.batches[at : at + self.chance.randint(1, 4)]
-        self.flow.put(fetched(self.position, some[-1][1], *(each[2] for each in some)))
+        made = fetched(self.position, some[-1][1], *(each[2] for each in some))
+        made.aborted = tuple((7, first) for first in self.aborted if self.overlaps(first, some[0][0], some[-1][1]))
+        self.flow.put(made)
         self.position = some[-1][1]
+
+    def overlaps(self, first: int, begin: int, end: int) -> bool:
+        """Whether an aborted transaction is there, as brokers tell it."""
+        marker = next(n for n in range(first, len(self.records)) if n in self.unseen and self.is_marker(n))
+        return first < end and marker >= begin
+
+    def is_marker(self, offset: int) -> bool:
+        return self.records[offset].value == bytes(6) and offset in self.unseen
 
     def take(self) -> None:
         while len(self.in_flight) < 5 and self.flow.waiting():
@@ -158,7 +202,7 @@ class Model:
     def check(self) -> None:
         there = set(self.target)
         for offset in range(max(self.committed, self.flow.source_offset) + 1):
-            assert not kept(offset) or offset in there, f"{offset} is skipped"
+            assert not self.kept(offset) or offset in there, f"{offset} is skipped"
 
     def finish(self) -> None:
         for _ in range(5000):
@@ -172,14 +216,17 @@ class Model:
         raise AssertionError("it never ends")
 
 
+@pytest.mark.parametrize("transactions", [False, True])
 @pytest.mark.parametrize("seed", numbers(40, 2000))
-def test_whatever_happens_kept_records_are_there_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_happens_kept_records_are_there_in_order(
+    seed: int, transactions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(read_ahead, "AHEAD_BYTES", random.Random(seed).choice([1, 500, 5_000, 1 << 20]))
-    model = Model(seed)
+    model = Model(seed, transactions=transactions)
     for _ in range(300):
         model.step()
     model.finish()
-    wanted = [each.offset for each in model.records if kept(each.offset)]
+    wanted = [each.offset for each in model.records if model.kept(each.offset)]
     assert sorted(set(model.target)) == wanted
     following = dict(itertools.pairwise(wanted))
     for before, after in itertools.pairwise(model.target):
@@ -214,6 +261,25 @@ def test_several_batches_are_on_their_way_at_once_and_within_the_limit(monkeypat
     while made.take(LIMIT, latency_bound=False, append_time=False) is not None:
         pass
     assert len(spark.given) == 1
+
+
+def test_batches_that_cannot_go_ahead_do_not_drop_those_behind_them() -> None:
+    spark = Spark()
+    made = flow(Heard(), 0, computing=spark, read_committed=True)
+    parts = some_batches(6)
+    for number in (1, 4):
+        parts[number] = patched(parts[number], attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0)
+    for at in (0, 3):
+        found = fetched(at * 10, at * 10 + 30, *parts[at : at + 3])
+        found.aborted = ((7, 5),)
+        made.put(found)
+    given = []
+    for _ in range(20):
+        made.take(LIMIT, latency_bound=False, append_time=False)
+        given += [each.from_offset for each in spark.given]
+        spark.answer(30)
+    assert sorted(given) == [0, 10, 20, 30, 40, 50]
+    assert made.next_offset == 60
 
 
 def test_it_is_woken_when_its_next_batch_is_there_and_for_no_other() -> None:
