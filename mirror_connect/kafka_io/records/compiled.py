@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import accumulate
-from math import inf
 from typing import Final, NamedTuple
 
 from mirror_connect.kafka_io.records.compression import NONE, compress
@@ -38,7 +37,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 def rewrite(
-    view: BatchView, data: bytes, from_offset: int, most_records: int
+    view: BatchView, data: bytes, from_offset: int, most_records: int, most_bytes: float
 ) -> Generator[ProducerBatch, None, int | None]:
     """See record_rewrite.rewrite; `data`: the decompressed records. Returns where Python must continue, None at the end."""
     if functions is None or not _has_offsets(view):
@@ -60,7 +59,7 @@ def rewrite(
             min(from_offset, LARGEST_OFFSET),
             False,
             most_records,
-            inf,
+            most_bytes,
         )
         if done is None:
             return begins

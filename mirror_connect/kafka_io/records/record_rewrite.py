@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
+from math import inf
 from typing import Final
 
 from mirror_connect.connectors.record_errors import RecordError
@@ -66,12 +67,15 @@ def rewrite(
     steps: Steps = (),
     on_filtered: Callable[[int], None] = _nothing,
     on_error: OnError | None = None,
+    *,
+    most_bytes: float = inf,
 ) -> Iterator[ProducerBatch]:
     """The batch without records below `from_offset`, without gaps, with the timestamps that a consumer sees.
 
-    It comes in pieces of REWRITTEN_RECORDS, nothing if no record is left. Each piece is checked and made when it is
-    requested. With a delete horizon as base timestamp, the records' deltas are relative to it (KIP-534), so it needs no
-    special case. CorruptBatchError for records that contradict the header.
+    It comes in pieces of REWRITTEN_RECORDS, or about `most_bytes` decompressed ones, nothing if no record is left. A larger
+    record is a piece of its own. Each piece is checked and made when it is requested. With a delete horizon as base
+    timestamp, the records' deltas are relative to it (KIP-534), so it needs no special case. CorruptBatchError for records
+    that contradict the header.
 
     `steps`: transformations to apply to the records. `on_filtered` gets how many of them they have dropped. `on_error` gets
     a record that they can't take, which is then left out. Without it RecordError follows the pieces of those before.
@@ -100,36 +104,40 @@ def rewrite(
     if (
         view.log_append_time
         and not transformed_here
+        and len(data) <= most_bytes
         and (whole := _with_the_brokers_time(view, data, from_offset)) is not None
     ):
         yield whole
         return
     left: int | None = from_offset
     if view.magic >= 2:
-        left = yield from compiled.rewrite(view, data, from_offset, REWRITTEN_RECORDS)
+        left = yield from compiled.rewrite(view, data, from_offset, REWRITTEN_RECORDS, most_bytes)
     if left is not None:
         records, codec = _unpacked(view, data)
         if steps and view.magic < 2:
             records = _of_legacy(records, left, steps, on_filtered, on_error)
-        failed = (yield from _in_pieces(view, records, codec, left)) or failed
+        failed = (yield from _in_pieces(view, records, codec, left, most_bytes)) or failed
     if failed is not None:
         raise failed
 
 
 def _in_pieces(
-    view: BatchView, records: Iterable[Record], codec: int, from_offset: int
+    view: BatchView, records: Iterable[Record], codec: int, from_offset: int, most_bytes: float
 ) -> Generator[ProducerBatch, None, RecordError | None]:
     """The pieces in Python. It returns the error of the record behind the last piece."""
     begins = None if view.magic < 2 else max(view.base_offset, from_offset)
     piece: list[Record] = []
+    measure = 0
     last_offset, failed = view.last_offset, None
     try:
         for record in _in_order(records, view, from_offset):
-            if len(piece) == REWRITTEN_RECORDS:
+            own = len(record[2]) + RECORD_OVERHEAD
+            if piece and (len(piece) == REWRITTEN_RECORDS or measure + own > most_bytes):
                 last = piece[-1][0]
                 yield _pack(piece, codec, piece[0][0] if begins is None else begins, last)
-                piece, begins = [], last + 1
+                piece, begins, measure = [], last + 1, 0
             piece.append(record)
+            measure += own
     except RecordError as error:
         last_offset, failed = error.offset - 1, error
     if piece:

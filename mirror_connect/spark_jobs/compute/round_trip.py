@@ -30,6 +30,7 @@ from mirror_connect.kafka_io.records.compression import NONE, CodecError, compre
 from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
+from mirror_connect.kafka_io.records.record_transforms import MOST_TRANSFORMED, TOO_LARGE
 from mirror_connect.spark_jobs.compute.arrow_rows import (
     RowErrors,
     Rows,
@@ -49,6 +50,8 @@ FLUSH_S: Final = 0.005
 ROOM_BYTES: Final = 8 << 20
 # Of rows in one message: Spark holds several of them in its memory.
 MESSAGE_BYTES: Final = 1 << 20
+# Of records that are rows at a time. A batch may decompress to hundreds of megabytes, and rows need that several times.
+PIECE_BYTES: Final = 4 << 20
 # No record that is larger goes through Spark, which needs its memory several times.
 MOST_BYTES: Final = 32 << 20
 # How long Spark has for the end of an epoch.
@@ -81,12 +84,16 @@ class _Trip:
 
 @dataclass(slots=True, eq=False)
 class _Sent:
-    """A piece that Spark has: uncompressed, with the codec that it gets again. `parts`: the rows that came back."""
+    """A piece that Spark has: uncompressed, with the codec that it gets again. `parts`: the rows that came back.
+
+    `grown`: their bytes. They are thrown away if that is more than a batch may become.
+    """
 
     trip: _Trip
     piece: ProducerBatch
     codec: int
     rows: int = 0
+    grown: int = 0
     parts: list[Any] = field(default_factory=list)
 
 
@@ -236,7 +243,9 @@ class RoundTrip:
                 batch.skipped.add(error)
 
         on_error = skip if self._tolerant else None
-        pieces = rewrite(_plain(batch.view), batch.from_offset, batch.steps, filter_some, on_error)
+        pieces = rewrite(
+            _plain(batch.view), batch.from_offset, batch.steps, filter_some, on_error, most_bytes=PIECE_BYTES
+        )
         yield from uncompressed_pieces(batch.view, pieces)
 
     def _send_piece(self, stream: Any, sent: _Sent) -> None:
@@ -306,7 +315,12 @@ class RoundTrip:
                 raise StrangeRowsError(f"Spark has given back row {first + at}, which it did not get")
             sent = self._sent[0]
             some = min(count - at, sent.piece.count - sent.rows)
-            sent.parts.append(rows.slice(at, some))
+            part = rows.slice(at, some)
+            sent.grown += part.nbytes
+            if sent.grown > MOST_TRANSFORMED:
+                sent.parts.clear()
+            else:
+                sent.parts.append(part)
             sent.rows += some
             at += some
             if sent.rows == sent.piece.count:
@@ -327,7 +341,16 @@ class RoundTrip:
 
     def _applied(self, sent: _Sent) -> tuple[ProducerBatch | None, int, Exception | None]:
         """What the rows make of a piece, how many records they drop, and the error of the record behind it."""
+        try:
+            return self._changed(sent)
+        except CorruptBatchError as error:
+            return None, 0, error
+
+    def _changed(self, sent: _Sent) -> tuple[ProducerBatch | None, int, Exception | None]:
+        """As `_applied`. CorruptBatchError."""
         piece, parts = sent.piece, sent.parts
+        if sent.grown > MOST_TRANSFORMED:
+            raise CorruptBatchError(piece.first_offset, TOO_LARGE)
         errors, kept = whole_column(parts, ERROR), whole_column(parts, KEEP)
         failed: RecordError | None = None
         skipped = 0
@@ -351,10 +374,7 @@ class RoundTrip:
         if keep is None and not self._changes:
             piece.records, piece.codec = compress(sent.codec, piece.records), sent.codec
             return piece, 0, None
-        try:
-            made = with_columns(piece, changes_of(parts, self._changes, keep), sent.codec)
-        except CorruptBatchError as error:
-            return None, 0, error
+        made = with_columns(piece, changes_of(parts, self._changes, keep), sent.codec)
         if made is not None and failed is not None:
             made.last_offset = failed.offset - 1
         return made, filtered, failed

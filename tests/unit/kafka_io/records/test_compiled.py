@@ -127,11 +127,12 @@ def same_both_ways(work: Callable[[], Iterable[Any]]) -> list[Any]:
     return fast
 
 
-@given(some.one_of(views(), damaged_views()), some.integers(-1, 20))
+@given(some.one_of(views(), damaged_views()), some.integers(-1, 20), some.integers(1, 500))
 @settings(max_examples=200)
-def test_rewriting_and_unpacking_give_the_same(view: BatchView, behind: int) -> None:
+def test_rewriting_and_unpacking_give_the_same(view: BatchView, behind: int, most_bytes: int) -> None:
     for wanted in (0, view.base_offset + behind, view.last_offset):
         same_both_ways(lambda at=wanted: rewrite(view, at))
+        same_both_ways(lambda at=wanted: rewrite(view, at, most_bytes=most_bytes))
         same_both_ways(lambda at=wanted: unpack(view, at))
 
 

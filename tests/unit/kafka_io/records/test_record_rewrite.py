@@ -232,6 +232,16 @@ def test_a_batch_of_many_records_is_re_encoded_piece_by_piece(monkeypatch: pytes
     assert (pieces[0].first_offset, pieces[-1].last_offset) == (100, 90_000)
 
 
+@pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME])
+def test_pieces_have_a_limit_of_bytes_that_only_a_single_record_exceeds(attributes: int) -> None:
+    sizes = [10, 900, 2_000, 10, 10, 500, 480, 3_000, 1]
+    records = [Plain(number, NOW, None, bytes(size), ()) for number, size in enumerate(sizes)]
+    view = only(encode(records, 4, attributes=attributes, max_timestamp=NOW))
+    pieces = list(rewrite(view, 0, most_bytes=1_000))
+    assert [piece.count for piece in pieces] == [2, 1, 3, 1, 1, 1]
+    assert [each for piece in pieces for each in contents(records_of(piece))] == contents(records)
+
+
 def test_merged_batches_remember_the_offsets_between_them() -> None:
     first = rewritten(encode(some_records(1, 5, first=10, gaps=True), last=40), 10)
     second = as_is(only(encode(some_records(2, 3, first=50))))

@@ -15,7 +15,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Action, Condition, Step
-from mirror_connect.kafka_io.records import compiled, record_rewrite
+from mirror_connect.kafka_io.records import compiled, record_rewrite, varint
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.spark_jobs.compute import arrow_rows, round_trip
 from mirror_connect.spark_jobs.compute.feeder import TaskDiedError, relayed
@@ -153,6 +153,57 @@ async def test_a_batch_comes_back_in_pieces_where_it_has_many_records(monkeypatc
     (batch,) = spark.submit(encode(records))
     assert [each.offset for each in await all_of(spark, [batch])] == [each.offset for each in records]
     assert batch.last_offset == 99
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_a_batch_that_decompresses_to_much_comes_back_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "PIECE_BYTES", 1_000)
+    most: list[int] = []
+
+    def notes(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            most.append(each.num_rows)
+            yield each
+
+    spark = SparkRows(masks, change=notes)
+    spark.trip.begin({})
+    records = [each._replace(value=bytes(400), headers=()) for each in some_records(3, 100)]
+    (batch,) = spark.submit(encode(records, CODECS["zstd"]))
+    found = await all_of(spark, [batch])
+    assert [(each.offset, each.value) for each in found] == [(n, b"masked " + bytes(400)) for n in range(100)]
+    assert max(most) <= 2
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_a_batch_that_becomes_too_much_is_refused_and_its_rows_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(round_trip, "MOST_TRANSFORMED", 50_000)
+
+    def grows(row: Row) -> Row:
+        return {"value": row["value"] * 100}
+
+    spark = SparkRows(grows, change=lambda batches: rechunked(batches, 1))
+    spark.trip.begin({})
+    large = [each._replace(value=bytes(40)) for each in some_records(1, 20)]
+    small = [each._replace(value=bytes(4)) for each in some_records(1, 20, first=20)]
+    first, second = spark.submit(encode(large) + encode(small))
+    assert len(await all_of(spark, [second])) == 20
+    with pytest.raises(CorruptBatchError, match="becomes more than"):
+        first.take()
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_an_error_in_a_record_that_cannot_be_read_is_that_of_the_batch() -> None:
+    spark = SparkRows(lambda _: {"__error": "the statement's value raised an error"}, columns=())
+    spark.trip.begin({})
+    whole = encode(some_records(1, 1))
+    # A key that is longer than its record.
+    body = varint.encode(8) + b"\x00" + varint.encode(0) + varint.encode(0) + varint.encode(1000) + b"k\x00\x00"
+    (batch,) = spark.submit(with_records(whole, body))
+    await state_reached(lambda: not batch.busy, "it is back")
+    with pytest.raises(CorruptBatchError):
+        batch.take()
     await asyncio.to_thread(spark.trip.close)
 
 
