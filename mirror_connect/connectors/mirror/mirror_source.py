@@ -50,7 +50,7 @@ from mirror_connect.connectors.mirror.settings import (
     source_consumer,
 )
 from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, SQL, VALUE_SCHEMA, check_sql
-from mirror_connect.connectors.mirror.transforms import chain_of, check_transforms, has_route
+from mirror_connect.connectors.mirror.transforms import chain_of, check_transforms, has_route, json_parts
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
 
@@ -180,7 +180,7 @@ class MirrorSource(ConnectorDefinition):
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect."""
-        return mirror_warnings(config)
+        return mirror_warnings(config, converts=SQL in config or bool(json_parts(config)))
 
 
 def topic_selection(settings: Settings) -> TopicSelection:

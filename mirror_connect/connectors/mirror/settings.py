@@ -148,12 +148,17 @@ def client_id(config: Mapping[str, str], role: str, task: int | None = None, con
     return "|".join(filter(None, (configured, aliases, name, role)))
 
 
-def mirror_warnings(config: Mapping[str, str]) -> list[str]:
-    """Lines about settings that have no effect, or another one than their author may expect."""
+def mirror_warnings(config: Mapping[str, str], *, converts: bool = False) -> list[str]:
+    """Lines about settings that have no effect, or another one than their author may expect.
+
+    `converts`: whether there are records that can't be transformed.
+    """
     lines = []
-    unused = [name for name in config if name in CONNECTOR_KEYS and name.startswith("errors.")]
+    errors = sorted(name for name in config if name in CONNECTOR_KEYS and name.startswith("errors."))
+    unused = [name for name in errors if not converts or name.startswith("errors.retry.")]
     if unused:
-        lines.append(f"{', '.join(sorted(unused))}: no effect, because batches are copied without conversion")
+        why = "a transformation is not tried again" if converts else "batches are copied without conversion"
+        lines.append(f"{', '.join(unused)}: no effect, because {why}")
     if "topic.creation.groups" in config or any(name.startswith("topic.creation.") for name in config):
         lines.append("topic.creation.*: no effect, because remote topics are created like their sources")
     unprefixed = sorted(name for name in config if name in _SECURITY_NAMES)

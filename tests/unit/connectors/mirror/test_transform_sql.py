@@ -6,6 +6,7 @@ import pytest
 
 from mirror_connect.connectors.config.table import LOW, STRING, ConfigTable, Key, ValidatedKey
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
 from mirror_connect.connectors.mirror.transform_sql import (
     KEY_SCHEMA,
     MOST_CHARACTERS,
@@ -98,3 +99,29 @@ def test_a_statement_never_comes_from_a_config_provider() -> None:
 def test_a_config_that_was_never_validated_is_refused_too(config: dict[str, str | None]) -> None:
     with pytest.raises(ConfigError):
         transform_sql_of(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        pytest.param({}, ["errors.log.enable, errors.retry.timeout, errors.tolerance: no effect, because"], id="bytes"),
+        pytest.param({SQL: "SELECT * FROM records"}, ["errors.retry.timeout: no effect, because"], id="statement"),
+        pytest.param(
+            {
+                "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+                "value.converter.schemas.enable": "false",
+                "transforms": "mask",
+                "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value",
+                "transforms.mask.fields": "card",
+            },
+            ["errors.retry.timeout: no effect, because"],
+            id="json",
+        ),
+    ],
+)
+def test_settings_of_errors_have_no_effect_only_where_no_record_can_fail(
+    config: dict[str, str], wanted: list[str]
+) -> None:
+    errors = {"errors.tolerance": "all", "errors.log.enable": "true", "errors.retry.timeout": "1"}
+    said = MirrorSource().warnings({**config, **errors})
+    assert [line[: len(start)] for line, start in zip(said, wanted, strict=True)] == wanted
