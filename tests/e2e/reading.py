@@ -7,8 +7,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from confluent_kafka import Consumer, TopicPartition
+
 from deploy.local import LocalCluster
 from tests.brokers import messages
+from tests.e2e.ends import end_offsets
+from tests.waiting import PATIENCE_S, WaitTimedOut
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CONTROL: Final = 0x20
@@ -57,6 +61,23 @@ def records(
         kind, timestamp = message.timestamp()
         headers = tuple(message.headers() or ())
         yield Record(message.offset(), message.key(), message.value(), headers, timestamp, kind == 2)
+
+
+def last_value(cluster: LocalCluster, topic: str, partition: int) -> bytes | None:
+    """The value of the record that lies last; None if there is none. Of a topic without transactions."""
+    end = end_offsets(cluster, topic).get(partition, 0)
+    if not end:
+        return None
+    consumer = Consumer({**cluster.librdkafka(), "group.id": "last", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, partition, end - 1)])
+        message = consumer.poll(PATIENCE_S)
+        if message is None:
+            raise WaitTimedOut(f"not within {PATIENCE_S:g} s: the broker of {topic}-{partition} answers")
+        assert message.error() is None
+        return message.value()
+    finally:
+        consumer.close()
 
 
 def values(cluster: LocalCluster, topic: str, partitions: int) -> list[list[bytes | None]]:

@@ -17,7 +17,7 @@ from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Action, Condition, Step
 from mirror_connect.kafka_io.records import compiled, record_rewrite, varint
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
-from mirror_connect.spark_jobs.compute import arrow_rows, round_trip
+from mirror_connect.spark_jobs.compute import arrow_rows, feeder_socket, round_trip
 from mirror_connect.spark_jobs.compute.feeder import TaskDiedError, relayed
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, NoPeerError, connect
 from mirror_connect.spark_jobs.compute.round_trip import StrangeRowsError
@@ -389,6 +389,22 @@ def test_strangers_are_not_taken_for_the_feeder() -> None:
         assert found[0].recv(4) == b"rows"
     for each in (*strangers, *found):
         each.close()
+    listener.close()
+
+
+def test_a_feeder_that_did_not_wait_for_the_answer_connects_again() -> None:
+    listener = FeederListener(TOKEN, -3)
+    with socket.socket(socket.AF_UNIX) as impatient:
+        impatient.connect(listener._name)
+        impatient.sendall(feeder_socket._proof(TOKEN, feeder_socket._FEEDER, listener._name))
+    found = []
+    feeder = threading.Thread(target=lambda: found.append(connect(TOKEN, -3)))
+    feeder.start()
+    with listener.accept(lambda: True) as connection:
+        feeder.join()
+        connection.sendall(b"rows")
+        assert found[0].recv(4) == b"rows"
+    found[0].close()
     listener.close()
 
 
