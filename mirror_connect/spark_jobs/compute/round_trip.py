@@ -16,7 +16,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,8 +24,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
 from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.compression import NONE, CodecError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
@@ -246,7 +247,7 @@ class RoundTrip:
         pieces = rewrite(
             _plain(batch.view), batch.from_offset, batch.steps, filter_some, on_error, most_bytes=PIECE_BYTES
         )
-        yield from uncompressed_pieces(batch.view, pieces)
+        yield from uncompressed_pieces(batch.view, pieces, on_error)
 
     def _send_piece(self, stream: Any, sent: _Sent) -> None:
         piece = sent.piece
@@ -427,15 +428,24 @@ def _plain(view: BatchView) -> BatchView:
     return plain
 
 
-def uncompressed_pieces(view: BatchView, pieces: Iterable[ProducerBatch]) -> Iterator[tuple[ProducerBatch, int]]:
-    """These pieces of a batch, and the codec that each gets again. CorruptBatchError."""
+def uncompressed_pieces(
+    view: BatchView, pieces: Iterable[ProducerBatch], on_error: Callable[[RecordError], None] | None = None
+) -> Iterator[tuple[ProducerBatch, int]]:
+    """These pieces of a batch, and the codec that each gets again. CorruptBatchError.
+
+    `on_error` gets a record that is too large, which is then left out. Without it RecordError.
+    """
     for piece in pieces:
         codec = piece.codec if view.magic < 2 else view.codec
         if piece.codec != NONE:
             piece.records, piece.codec = decompress(piece.codec, piece.records), NONE
         if len(piece.records) > MOST_BYTES and piece.count == 1:
-            raise CorruptBatchError(
-                piece.first_offset,
-                f"its record has {len(piece.records)} bytes, and {MOST_BYTES} at most go through Spark",
+            ((offset, _),) = SourceOffsets(piece).of(0, 1)
+            error = RecordError(
+                offset, SQL, f"it has {len(piece.records)} bytes, and at most {MOST_BYTES} go through Spark"
             )
+            if on_error is None:
+                raise error
+            on_error(error)
+            continue
         yield piece, codec

@@ -194,6 +194,27 @@ async def test_a_batch_that_becomes_too_much_is_refused_and_its_rows_are_not_kep
     await asyncio.to_thread(spark.trip.close)
 
 
+@pytest.mark.parametrize("tolerant", [False, True])
+async def test_a_record_that_is_too_large_for_spark_is_an_error_of_it_alone(
+    tolerant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(round_trip, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(round_trip, "MOST_BYTES", 2_000)
+    spark = SparkRows(masks)
+    spark.trip.begin({}, tolerant=tolerant)
+    records = [each._replace(value=bytes(100), headers=()) for each in some_records(3, 30)]
+    records[17] = records[17]._replace(value=bytes(3_000))
+    (batch,) = spark.submit(encode(records, CODECS["zstd"]))
+    if tolerant:
+        found = await all_of(spark, [batch])
+        assert [each.offset for each in found] == [n for n in range(30) if n != 17]
+        assert [each.offset for each in batch.skipped.kept] == [17]
+    else:
+        with pytest.raises(RecordError, match="offset 17"):
+            await all_of(spark, [batch])
+    await asyncio.to_thread(spark.trip.close)
+
+
 async def test_an_error_in_a_record_that_cannot_be_read_is_that_of_the_batch() -> None:
     spark = SparkRows(lambda _: {"__error": "the statement's value raised an error"}, columns=())
     spark.trip.begin({})
