@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,8 @@ from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
 from mirror_connect.spark_jobs.compute.round_trip import RoundTrip
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
 
-TOKEN = "token"
+# Names of abstract sockets follow from it, and all processes of a machine share those.
+TOKEN = uuid.uuid4().hex
 PARTITION = TopicPartition("orders", 3)
 _attempts = itertools.count()
 Row = dict[str, Any]
