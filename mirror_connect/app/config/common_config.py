@@ -30,7 +30,7 @@ from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
 from mirror_connect.connectors.config.table import ConfigTable, RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.transform_sql import OF_STATEMENTS
+from mirror_connect.connectors.mirror.transform_sql import is_of_connectors
 from mirror_connect.connectors.spark_masters import problem_of
 from mirror_connect.connectors.wording import unknown_names_line
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
@@ -269,7 +269,7 @@ def _spark(settings: Settings) -> dict[str, str]:
     given = {
         name: value
         for name, value in settings.originals.items()
-        if name.startswith("spark.") and not name.startswith(OF_STATEMENTS)
+        if name.startswith("spark.") and not is_of_connectors(name)
     }
     return secured({"spark.master": settings.text("spark.master")} | given)
 

@@ -17,8 +17,8 @@ from mirror_connect.app.dedicated.mirror_maker_rules import CONNECTOR_NAMES, OF_
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors.config.framework_settings import SOURCE_KEYS
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
-from mirror_connect.connectors.mirror.transform_sql import OF_STATEMENTS
 from mirror_connect.connectors.mirror.transform_sql import SECRET as SECRET_OF_SQL
+from mirror_connect.connectors.mirror.transform_sql import is_of_connectors
 from mirror_connect.connectors.wording import likely_name, successor
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
 
@@ -120,12 +120,12 @@ def has_effect(place: Place) -> bool:
         return False
     if place.level is Level.CLUSTER:
         return name in _OF_CLUSTERS or name in _OF_KINDS or name.startswith(_OPEN_OF_WORKERS)
-    return name in _AT_TOP or (name.startswith(_OPEN_AT_TOP) and not name.startswith(OF_STATEMENTS))
+    return name in _AT_TOP or (name.startswith(_OPEN_AT_TOP) and not is_of_connectors(name))
 
 
 def of_process(name: str) -> bool:
-    """Whether a property of the top level is of the whole process. `spark.transform.*` is of the flows, and not Spark's."""
-    return name.startswith(OF_PROCESS) and (name in WORKER_KEYS.keys or not name.startswith(OF_STATEMENTS))
+    """Whether a property of the top level is of the process. `spark.transform.sql` is of the flows, and not Spark's."""
+    return name.startswith(OF_PROCESS) and not is_of_connectors(name)
 
 
 def better_place(place: Place, targets: Collection[str], flows: Collection[str]) -> str | None:
@@ -149,9 +149,7 @@ def better_place(place: Place, targets: Collection[str], flows: Collection[str])
     if place.level is not Level.CLUSTER and name in _OF_CLUSTERS and name not in _AT_TOP:
         alias = flow.partition("->")[2] if flows else next(iter(targets), "TARGET")
         return f"{alias}.{name}"
-    if place.level is not Level.TOP and (
-        name in _AT_TOP or (name.startswith("spark.") and not name.startswith(OF_STATEMENTS))
-    ):
+    if place.level is not Level.TOP and (name in _AT_TOP or (name.startswith("spark.") and not is_of_connectors(name))):
         return name
     return _with_kind(place, flow)
 

@@ -30,6 +30,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Config = Mapping[str, str | None]
 
 
+def is_of_connectors(name: str) -> bool:
+    """Whether a connector's config has this setting. Any other `spark.transform.NAME` is of Spark, in the worker's file."""
+    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA) or name.startswith(SECRET)
+
+
 @dataclass(frozen=True, slots=True)
 class TransformSql:
     """A statement with its schemas. `secret_names`: sorted, as they are in the config."""

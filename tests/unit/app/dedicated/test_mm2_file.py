@@ -28,11 +28,16 @@ def test_the_whole_process_has_its_properties(tmp_path: Path) -> None:
     rest = (
         "dedicated.mode.enable.internal.rest = TRUE\nlisteners=http://:0\nspark.driver.memory=1g\n"
         # The flows have this one, and Spark must not get it.
-        "rest.advertised.port=1\nspark.transform.sql=SELECT * FROM records\n"
+        "rest.advertised.port=1\nspark.transform.sql=SELECT * FROM records\nspark.transform.driver.memory=2g\n"
     )
     config = read_mm2_config(written(tmp_path, ONE_FLOW + rest))
     assert config.internal_rest
-    assert set(config.process) == {"listeners", "spark.driver.memory", "rest.advertised.port"}
+    assert set(config.process) == {
+        "listeners",
+        "spark.driver.memory",
+        "spark.transform.driver.memory",
+        "rest.advertised.port",
+    }
     assert config.clusters == ("A", "B")
     assert config.warnings == ()
 
