@@ -12,13 +12,14 @@ that find ten requests in flight.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.records.binary import INT32, INT64, Reader, text_bytes
+from mirror_connect.connectors.records.binary import INT32, Reader, text_bytes
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 # The most syncs of one partition that wait, and the most that one batch adds.
@@ -27,11 +28,13 @@ MOST_OF_A_BATCH: Final = 10
 _NONE: Final = -1
 # 1 can still be added: a sync translates to one past itself.
 _LAST_OFFSET: Final = 2**63 - 2
+_OFFSETS: Final = struct.Struct(">qq")
+# A task writes the syncs of its partitions again and again.
+_KEYS_KEPT: Final = 16_384
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetSync:
+class OffsetSync(NamedTuple):
     """The record at `upstream` of a source partition is at `downstream` of the remote one."""
 
     topic: str
@@ -41,11 +44,11 @@ class OffsetSync:
 
     def key(self) -> bytes:
         """Key of the record: source-side topic and partition."""
-        return text_bytes(self.topic) + INT32.pack(self.partition)
+        return _key(self.topic, self.partition)
 
     def value(self) -> bytes:
         """Value of the record; the format has no version."""
-        return INT64.pack(self.upstream) + INT64.pack(self.downstream)
+        return _OFFSETS.pack(self.upstream, self.downstream)
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> OffsetSync:
@@ -56,6 +59,11 @@ class OffsetSync:
         if not (0 <= sync.upstream <= _LAST_OFFSET and -1 <= sync.downstream <= _LAST_OFFSET):
             raise offsets.unreadable(f"no record can have the offsets {sync.upstream} and {sync.downstream}")
         return sync
+
+
+@lru_cache(_KEYS_KEPT)
+def _key(topic: str, partition: int) -> bytes:
+    return text_bytes(topic) + INT32.pack(partition)
 
 
 class SyncsPlace(NamedTuple):
@@ -120,6 +128,8 @@ class OffsetSyncQueue:
     def __init__(self, lag_max: int) -> None:
         self._lag_max = lag_max
         self._rules: dict[TopicPartition, SyncRule] = {}
+        # Those with a delayed sync: of thousands of partitions only these are looked at.
+        self._delayed: dict[TopicPartition, SyncRule] = {}
         self._pending: dict[TopicPartition, list[OffsetSync]] = {}
 
     def acked(self, partition: TopicPartition, upstream: int, downstream: int, count: int = 1) -> None:
@@ -132,7 +142,10 @@ class OffsetSyncQueue:
 
     def _add(self, partition: TopicPartition, upstream: int, downstream: int, count: int, most: int) -> None:
         pending = self._pending.get(partition, [])
-        syncs = self._rule(partition).acked(upstream, downstream, count, most)
+        rule = self._rule(partition)
+        syncs = rule.acked(upstream, downstream, count, most)
+        if rule.delayed is not None:
+            self._delayed[partition] = rule
         if not pending:
             if syncs:
                 self._pending[partition] = syncs
@@ -159,10 +172,11 @@ class OffsetSyncQueue:
 
     def committed(self) -> None:
         """Source offsets are about to be committed: the delayed syncs are written, too."""
-        for partition, rule in self._rules.items():
+        for partition, rule in self._delayed.items():
             if rule.delayed is not None:
                 self._pending.setdefault(partition, []).append(rule.delayed)
                 rule.delayed = None
+        self._delayed.clear()
 
     def give_back(self, syncs: Sequence[OffsetSync]) -> None:
         """Takes back syncs that were not written: the newest of each partition waits again, before later ones."""
@@ -179,8 +193,8 @@ class OffsetSyncQueue:
 
     def forget(self, partition: TopicPartition) -> None:
         """The partition is no longer this task's. Its syncs must be taken before."""
-        self._rules.pop(partition, None)
-        self._pending.pop(partition, None)
+        for kept in (self._rules, self._delayed, self._pending):
+            kept.pop(partition, None)
 
     def _rule(self, partition: TopicPartition) -> SyncRule:
         rule = self._rules.get(partition)

@@ -114,33 +114,7 @@ class Segment:
 
         After that the name `remote`, if there is one. Readers that don't know it ignore it.
         """
-        before = self.before
-        out = [INT16.pack(_VERSION), INT64.pack(self.number), self.source_id, self.target_id]
-        head = [
-            self.number - self.since,
-            before.upstream,
-            before.downstream,
-            before.reach - before.upstream,
-            before.owed,
-        ]
-        if before.owed:
-            head.append(before.downstream - before.floor)
-        out += map(varint_bytes, (*head, len(self.ranges)))
-        upstream, downstream = before.upstream, before.downstream
-        for offset_range in self.ranges:
-            begins, lies, length, linked, unsure, settled = offset_range
-            gap, skipped = begins - upstream, lies - downstream
-            flags = _LINKED * linked | _UNSURE * unsure | _SETTLED * settled
-            first = (gap << 1 if gap >= 0 else (-gap << 1) - 1) << 3 | flags
-            if first | skipped | length < 0x80:
-                # Nearly all ranges come from transactions of few records and fit this short form.
-                out.append(bytes((first, skipped, length)))
-            else:
-                out += (varint_bytes(first), varint_bytes(skipped), varint_bytes(length))
-            upstream, downstream = begins + length, lies + length
-        if self.remote:
-            out.append(text_bytes(self.remote))
-        return b"".join(out)
+        return _SegmentBytes(self).value(self.ranges)
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> Segment:
@@ -175,6 +149,60 @@ class Segment:
         return cls(topic, partition, number, since, source_id, target_id, before, tuple(ranges), remote)
 
 
+class _SegmentBytes:
+    """The key and the value of a segment that grows. Only its last range changes, so the others are encoded once.
+
+    `segment`: that one; its own ranges do not count.
+    """
+
+    __slots__ = ("_behind", "_downstream", "_encoded", "_head", "_ranges", "_upstream", "key", "segment")
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.key = segment.key()
+        before = segment.before
+        head = [
+            segment.number - segment.since,
+            before.upstream,
+            before.downstream,
+            before.reach - before.upstream,
+            before.owed,
+        ]
+        if before.owed:
+            head.append(before.downstream - before.floor)
+        ids = (INT16.pack(_VERSION), INT64.pack(segment.number), segment.source_id, segment.target_id)
+        self._head = b"".join((*ids, *map(varint_bytes, head)))
+        self._behind = text_bytes(segment.remote) if segment.remote else b""
+        # How many ranges are in `_ranges`, and where the last of them ends.
+        self._encoded = 0
+        self._ranges = bytearray()
+        self._upstream, self._downstream = before.upstream, before.downstream
+
+    def value(self, ranges: Sequence[OffsetRange]) -> bytes:
+        """See Segment.value. All but the last of `ranges` are as in earlier calls, and stay so."""
+        upstream, downstream = self._upstream, self._downstream
+        last = len(ranges) - 1
+        if self._encoded < last:
+            for each in ranges[self._encoded : last]:
+                self._ranges += _range_bytes(each, upstream, downstream)
+                upstream, downstream = each.upstream + each.length, each.downstream + each.length
+            self._encoded, self._upstream, self._downstream = last, upstream, downstream
+        newest = _range_bytes(ranges[last], upstream, downstream) if ranges else b""
+        return b"".join((self._head, varint_bytes(len(ranges)), self._ranges, newest, self._behind))
+
+
+def _range_bytes(offset_range: OffsetRange, upstream: int, downstream: int) -> bytes:
+    """As varints. `upstream`, `downstream`: where the range before it ends."""
+    begins, lies, length, linked, unsure, settled = offset_range
+    gap, skipped = begins - upstream, lies - downstream
+    flags = _LINKED * linked | _UNSURE * unsure | _SETTLED * settled
+    first = (gap << 1 if gap >= 0 else (-gap << 1) - 1) << 3 | flags
+    if first | skipped | length < 0x80:
+        # Nearly all ranges come from transactions of few records and fit this short form.
+        return bytes((first, skipped, length))
+    return varint_bytes(first) + varint_bytes(skipped) + varint_bytes(length)
+
+
 def offset_ranges_topic(policy: DefaultReplicationPolicy, source_alias: str) -> str:
     """The topic on the target. It is internal by MirrorMaker's rule, so that no MirrorMaker copies it."""
     separator = policy.internal_separator
@@ -194,6 +222,7 @@ class RangeRecorder:
         self._dirty = False
         self._first = True
         self._reading_from: int | None = None
+        self._bytes: _SegmentBytes | None = None
 
     def resume(self, newest: Segment | None, reading_from: int | None = None) -> None:
         """Continues, before anything is acked, from the newest segment of an earlier task (RangeIndex.newest), if any.
@@ -304,9 +333,13 @@ class RangeRecorder:
 
     def changed(self) -> list[tuple[bytes, bytes]]:
         """Key and value of each record to write, in order; only changes since the last call."""
-        segments = [*self._finished, self._segment()] if self._dirty else self._finished
+        records = [(segment.key(), segment.value()) for segment in self._finished]
+        if self._dirty:
+            if self._bytes is None or self._bytes.segment is not self._current:
+                self._bytes = _SegmentBytes(self._current)
+            records.append((self._bytes.key, self._bytes.value(self._ranges)))
         self._finished, self._dirty = [], False
-        return [(segment.key(), segment.value()) for segment in segments]
+        return records
 
     def _flags(self, upstream: int, downstream: int, linked: bool) -> tuple[bool, bool]:
         at, number = self._state, self._current.number

@@ -63,6 +63,10 @@ class FetchBudget:
         """
         return min(self.limit // (1 + self.loaded_partitions), _LEAST + released)
 
+    def most_loaded(self, held: int, released: int) -> int:
+        """With how many loaded partitions at most one of them may hold so much; -1: it has to release some first."""
+        return -1 if held > _LEAST + released else self.limit // max(1, held) - 1
+
     def partition_bytes(self, released: int) -> int:
         """How much to fetch of one partition: in steps of two, so that small changes do not alter the session's entries."""
         cap = self.limit // (1 + self.loaded_partitions)

@@ -14,7 +14,8 @@ from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, first_tim
 class FetchHandover:
     """Passes on what fetches brought. `on_records` gets a CompletedFetch for each partition.
 
-    `mark_dirty` is called when a partition's position has changed, `released` when there is room again.
+    `mark_dirty` is called when a partition's position has changed, or it has released bytes; `released` when there is room
+    again.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class FetchHandover:
             state.released += size
             self._budget.loaded_partitions -= state.unreleased == 0
             share.part_done()
+            self._mark_dirty(state)
             self._released()
 
         return released

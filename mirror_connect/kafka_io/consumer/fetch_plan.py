@@ -15,13 +15,13 @@ from mirror_connect.kafka_io.protocol.fetch import FetchPartition
 class Judged(NamedTuple):
     """What to fetch of one partition.
 
-    `wanted`: None if nothing at present. `recheck`: this may change without a `mark_dirty`. `full`: nothing is wanted
-    because too many of its bytes are not released yet.
+    `wanted`: None if nothing at present. `recheck`: this may change without a `mark_dirty`. `full_above`: nothing is wanted
+    because too many of its bytes are not released yet, as long as more partitions than this are loaded; None if it has room.
     """
 
     wanted: FetchPartition | None
     recheck: bool
-    full: bool = False
+    full_above: int | None = None
 
 
 NOTHING: Final = Judged(None, recheck=False)
@@ -35,15 +35,23 @@ class FetchPlan:
         # In the order of the changes: the same changes always give the same request.
         self.changed: dict[TopicPartition, None] = {}
         self._dirty: dict[TopicPartition, None] = {}
+        # Those without room. With at most so many loaded partitions, one of them may have some without a release.
+        self._full: dict[TopicPartition, None] = {}
+        self._room_at = -1
 
     def mark_dirty(self, key: TopicPartition) -> None:
         """The partition changed, was added or was removed: the next `refresh` judges it."""
         self._dirty[key] = None
 
-    def refresh(self, judge: Callable[[TopicPartition], Judged]) -> bool:
-        """Judges every dirty partition again. True if some are left out because they hold too many bytes."""
+    def refresh(self, judge: Callable[[TopicPartition], Judged], loaded: int) -> bool:
+        """Judges every dirty partition again. True if some are left out because they hold too many bytes.
+
+        `loaded`: how many partitions hold bytes. With fewer of them each may hold more.
+        """
         dirty, self._dirty = self._dirty, {}
-        some_full = False
+        if loaded <= self._room_at:
+            dirty |= self._full
+            self._full, self._room_at = {}, -1
         for key in dirty:
             found = judge(key)
             if found.wanted is None:
@@ -52,9 +60,13 @@ class FetchPlan:
                 self.wanted[key] = found.wanted
             if found.recheck:
                 self._dirty[key] = None
-            some_full = some_full or found.full
+            if found.full_above is None:
+                self._full.pop(key, None)
+            else:
+                self._full[key] = None
+                self._room_at = max(self._room_at, found.full_above)
         self.changed |= dirty
-        return some_full
+        return bool(self._full)
 
     def asked(self) -> None:
         """A request for all of `wanted` is on its way."""

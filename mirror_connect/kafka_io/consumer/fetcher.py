@@ -258,18 +258,18 @@ class Fetcher:
                 if state.node != node or state.lane is not lane:
                     return NOTHING
             leader, due = self._cluster.leader(*key), state.is_due()
-            recheck = state.unreleased > 0 or state.preferred != NOWHERE or not due
+            recheck = state.preferred != NOWHERE or not due
             if leader is not None and state.is_unchecked(leader.epoch):
                 self._upkeep.doubt(state)
                 return Judged(None, recheck)
             if state.position is None or leader is None or not due:
                 return Judged(None, recheck)
             cap, size = budget.partition_cap(state.released), budget.partition_bytes(state.released)
-            if state.unreleased > 0 and state.unreleased + min(size, state.max_bytes) > cap:
-                return Judged(None, recheck, full=True)
+            if state.unreleased > 0 and (held := state.unreleased + min(size, state.max_bytes)) > cap:
+                return Judged(None, recheck, budget.most_loaded(held, state.released))
             return Judged(state.wanted(leader.epoch, size), recheck)
 
-        return queue.plan.refresh(judge)
+        return queue.plan.refresh(judge, budget.loaded_partitions)
 
     async def _fetch(self, queue: FetchQueue, session: FetchSession, room: int, *, left_out: bool) -> None:
         settings, node = self._settings, queue.node

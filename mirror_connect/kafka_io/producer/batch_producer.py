@@ -145,6 +145,11 @@ class BatchProducer:
         """The target's feed has something. Repeated calls cost little."""
         self._sender.wake(target)
 
+    @property
+    def troubled(self) -> bool:
+        """See Sender.troubled."""
+        return self._sender.troubled
+
     def stalled(self, target: TargetPartition) -> bool:
         """See Sender.stalled."""
         return self._sender.stalled(target)
@@ -163,6 +168,8 @@ class BatchProducer:
         waited = list(targets)
         for target in waited:
             target.closing = True
+        # Nothing more is taken, so what is settled stays so: of thousands only those that are not are looked at again.
+        waited = [target for target in waited if target.unacked]
         deadline = self._loop.time() + seconds
         while any(target.unacked and not self._is_refused(target) for target in waited):
             if self.transactions is not None and self.transactions.state is TransactionState.READY:

@@ -92,6 +92,8 @@ class Sender:
         self.producer = ProducerIdAndEpoch()
         self.partitions: dict[TopicPartition, TargetPartition] = {}
         self.leaderless: dict[TargetPartition, None] = {}
+        # Each that has failed is here, and perhaps some that have continued since.
+        self._failing: dict[TargetPartition, None] = {}
         self._nodes: dict[int, TargetBroker] = {}
         self._splitter = BatchSplitter(cluster, problems, self)
         self._requests = 0
@@ -132,6 +134,16 @@ class Sender:
         if target.node is None or target not in self._nodes[target.node].row(target):
             self._make_ready(target)
 
+    @property
+    def troubled(self) -> bool:
+        """Whether a partition has a problem, or has failed since its last acknowledgement."""
+        for target in list(self._failing):
+            goes_on = target.failing_since is None and target.problem is None
+            # A partition that was refused continues as another one.
+            if goes_on or self.partitions.get(TopicPartition(target.topic, target.partition)) is not target:
+                del self._failing[target]
+        return bool(self._failing)
+
     def stalled(self, target: TargetPartition) -> bool:
         """Whether the partition has a problem, or has failed for STALLED_S without an acknowledgement."""
         since = target.failing_since
@@ -168,6 +180,7 @@ class Sender:
     def _fails(self, target: TargetPartition) -> None:
         if target.failing_since is None:
             target.failing_since = self._loop.time()
+        self._failing[target] = None
 
     def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
         self._fails(target)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import google_crc32c
 
@@ -184,8 +184,7 @@ class ProducerBatch:
         return self.base_timestamp if self.append_time is None else self.append_time
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecord:
+class NewRecord(NamedTuple):
     """A record that is created here; `timestamp` in ms since the epoch."""
 
     key: bytes | None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -38,6 +39,10 @@ from mirror_connect.kafka_io.records.record_transforms import only_bytes, transf
 # (source offset, timestamp, what follows the two deltas)
 Record = tuple[int, int, bytes]
 _NO_ATTRIBUTES: Final = b"\x00"
+_NULL: Final = varint.encode(-1)
+_NO_HEADERS: Final = varint.encode(0)
+# Source offsets of all partitions of a topic have the same.
+HEADERS_KEPT: Final = 256
 _LEGACY_ATTRIBUTES_AT: Final = 17
 _EARLIEST: Final = -(1 << 63)
 _LATEST: Final = (1 << 63) - 1
@@ -422,11 +427,15 @@ def _groups(records: Iterable[Record], most: float) -> Iterator[tuple[list[Recor
 
 def build(records: Iterable[NewRecord], first: int = 0) -> ProducerBatch:
     """An uncompressed batch of new records; the numbers from `first` on take the place of source offsets."""
-    packed = [
-        (number, each.timestamp, _rest(each.key, each.value, each.headers))
-        for number, each in enumerate(records, first)
-    ]
-    return _pack(packed, 0, first, first + len(packed) - 1)
+    listed = list(records)
+    base = newest = listed[0].timestamp
+    parts: list[bytes] = []
+    for number, (key, value, timestamp, headers) in enumerate(listed):
+        newest = max(newest, timestamp)
+        deltas = varint.encoded(timestamp - base) + varint.encoded(number)
+        rest = _rest(key, value, headers)
+        parts += (varint.encoded(1 + len(deltas) + len(rest)), _NO_ATTRIBUTES, deltas, rest)
+    return ProducerBatch(b"".join(parts), len(listed), first, first + len(listed) - 1, 0, base, newest, rewritten=True)
 
 
 def one_record(record: Record) -> ProducerBatch:
@@ -440,11 +449,21 @@ def record_of(batch: ProducerBatch) -> Record:
     return found
 
 
-def _rest(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> bytes:
-    parts = []
-    for each in (key, value):
-        parts += [varint.encoded(-1)] if each is None else [varint.encoded(len(each)), each]
-    parts.append(varint.encoded(len(headers)))
+def _rest(key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes], ...] = ()) -> bytes:
+    return b"".join(
+        (
+            _NULL if key is None else varint.encoded(len(key)),
+            key or b"",
+            _NULL if value is None else varint.encoded(len(value)),
+            value or b"",
+            _headers(headers) if headers else _NO_HEADERS,
+        )
+    )
+
+
+@lru_cache(HEADERS_KEPT)
+def _headers(headers: tuple[tuple[str, bytes], ...]) -> bytes:
+    parts = [varint.encoded(len(headers))]
     for name, content in headers:
         title = name.encode()
         parts += [varint.encoded(len(title)), title, varint.encoded(len(content)), content]

@@ -84,7 +84,7 @@ class PartitionFlow:
     `on_lost(flow, offset)`: the target partition is shorter than it was; copies of offsets below `offset` may be gone.
     `on_placed(batch, base_offset)`: see Feed.acked.
     `feed`: what the producer gets. It is another one if the records are written in transactions.
-    `measures`: gets what there is to measure.
+    `measures`: gets what there is to measure. `touched`: gets this flow whenever `moved` may have something new.
     `steps`: transformations of the records. `tolerant`: those that they can't take are skipped: `on_skipped(flow, records)`.
     Otherwise `on_failed(flow, error)`: the flow has stopped before such a record.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread, or Spark, has made what `take` now returns.
@@ -115,8 +115,10 @@ class PartitionFlow:
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
         computing: Computing | None = None,
         measures: FlowMeasures | None = None,
+        touched: MutableMapping[PartitionFlow, None] | None = None,
     ) -> None:
         self.partition = partition
+        self.source = partition.source
         self.feed: Feed = self
         # Where the open transaction begins in which records of this partition are, and about the timestamp of the first of
         # them; None: there is none. Another topic or log begins after its commit, for which `on_boundary` asks.
@@ -173,12 +175,14 @@ class PartitionFlow:
         # See TargetPartition; as of the last `take`.
         self._append_time = False
         self._looked_at = LastOffset(NOTHING_YET, None)
+        self._touched: MutableMapping[PartitionFlow, None] = {} if touched is None else touched
+        self._touched[self] = None
         self.measures = measures or FlowMeasures(CopyTotals())
         # An offset that is not copied and not held here at present, and about the timestamp of its record.
         self._after = NOTHING_YET, NO_TIMESTAMP
 
     def __str__(self) -> str:
-        return str(self.partition.source)
+        return str(self.source)
 
     @property
     def source_offset(self) -> int:
@@ -193,7 +197,6 @@ class PartitionFlow:
         """The source offset, if it has changed since this was last called."""
         offset, topic_id, known = self.source_offset, self.topic_id, self._looked_at
         epoch = self._epochs.at(offset)
-        # This is called for thousands of quiet partitions twice a second, so it creates nothing for them.
         if offset == known.offset and topic_id == known.topic_id and epoch == known.leader_epoch:
             return None
         self._looked_at = LastOffset(offset, topic_id, epoch)
@@ -290,14 +293,20 @@ class PartitionFlow:
         if behind is None:
             return None
         lost = behind - (self.next_offset or 0)
-        self.next_offset = behind
+        self.skip_to(behind)
         # Nothing in the header of a corrupt batch can be trusted.
         self._epochs.clear()
         return lost
 
+    def skip_to(self, offset: int) -> None:
+        """What lies before this offset is given up. `restart` follows."""
+        self.next_offset = offset
+        self._touched[self] = None
+
     def clear(self) -> None:
         """Releases what was fetched and not sent, and takes nothing more until `restart`."""
         self.measures.touch()
+        self._touched[self] = None
         oldest_ms = self._oldest_waiting_ms()
         self.stopped = True
         if self._held:
@@ -328,6 +337,8 @@ class PartitionFlow:
     def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
         self._append_time = append_time
+        # Also if there is none, as some may have been dropped.
+        self._touched[self] = None
         self._rewriting.turn()
         first = self._merged_plain(limit) or self._next()
         if first is None:
@@ -374,6 +385,7 @@ class PartitionFlow:
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         """The target has this batch, and all before it."""
         self._in_flight.acked(batch)
+        self._touched[self] = None
         counters = self._counters
         size = batch.size
         counters["records"] = counters.get("records", 0) + batch.count
@@ -389,6 +401,7 @@ class PartitionFlow:
     def acked_in_transaction(self, batch: ProducerBatch, base_offset: int) -> None:
         """The target has this batch, and all before it. It counts when the transaction is committed: see `committed`."""
         self._in_flight.acked(batch)
+        self._touched[self] = None
         if base_offset != self._target_end:
             self._look_between(batch, base_offset)
         self._target_end = base_offset + batch.count if base_offset >= 0 else None

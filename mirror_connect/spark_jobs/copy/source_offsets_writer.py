@@ -53,6 +53,8 @@ class SourceOffsetsWriter:
         # The first commit must not wait for the leaders: until it is done, a kill repeats everything.
         producer.expect(spec.offsets_topic)
         self._offsets_topic: dict[int, OwnRecords] = {}
+        # Where the records of a partition go in the offsets topic, and their key: both always are the same.
+        self._places: dict[TaskPartition, tuple[int, bytes]] = {}
         self._committed: dict[TaskPartition, LastOffset] = {}
         self._noted: dict[TaskPartition, LastOffset] = {}
         # The commit under way, and its offsets of partitions that this task still has.
@@ -82,11 +84,19 @@ class SourceOffsetsWriter:
         """The records to write, by partition of the offsets topic."""
         now = int(time.time() * 1000)
         records: dict[int, list[NewRecord]] = {}
+        headers_of: dict[tuple[bytes | None, int], tuple[tuple[str, bytes], ...]] = {}
         for partition, (offset, topic_id, epoch) in self._written.items():
-            key = source_offset_key(self._spec.connector, self._spec.source_alias, partition.topic, partition.partition)
-            number = partition_for(key, self._spec.offsets_partitions)
-            record = NewRecord(key, source_offset_value(offset), now, source_offset_headers(topic_id, epoch))
-            records.setdefault(number, []).append(record)
+            place = self._places.get(partition)
+            if place is None:
+                key = source_offset_key(
+                    self._spec.connector, self._spec.source_alias, partition.topic, partition.partition
+                )
+                place = self._places[partition] = partition_for(key, self._spec.offsets_partitions), key
+            headers = headers_of.get((topic_id, epoch))
+            if headers is None:
+                headers = headers_of[topic_id, epoch] = source_offset_headers(topic_id, epoch)
+            number, key = place
+            records.setdefault(number, []).append(NewRecord(key, source_offset_value(offset), now, headers))
         return records
 
     async def _write(self, records: dict[int, list[NewRecord]]) -> None:
@@ -144,7 +154,7 @@ class SourceOffsetsWriter:
 
     def forget(self, partition: TaskPartition) -> None:
         """Forgets a partition that another task has now. If it comes back, its source offset is written again."""
-        for kept in (self._committed, self._noted, self._written):
+        for kept in (self._committed, self._noted, self._written, self._places):
             kept.pop(partition, None)
 
     @property

@@ -93,6 +93,8 @@ class StalledPartitions:
 
     def give_back(self) -> None:
         """Releases what was fetched of partitions that the target doesn't accept, as it would block all others."""
+        if not self._producer.troubled:
+            return
         for source, target in self._targets.items():
             if not self._producer.stalled(target):
                 continue
@@ -110,7 +112,7 @@ class StalledPartitions:
         """The target accepts the partition's records: what the partition released is fetched again."""
         if not self._given_back:
             return
-        source = flow.partition.source
+        source = flow.source
         if source in self._given_back and source not in self.leaving:
             self._given_back.discard(source)
             self._fetcher.add(source, flow.restart(), flow.topic_id, flow.leader_epoch)
@@ -154,7 +156,7 @@ class StalledPartitions:
     def refuse(self, flow: PartitionFlow, error: PartitionRefusedError) -> None:
         """Stalls a partition whose batch the target refuses. It is tried again later, so nobody has to restart the task."""
         if isinstance(error, OversizeRecordError):
-            source = flow.partition.source
+            source = flow.source
             self._fetcher.remove(source)
             self._asked[source] = error
             asking = asyncio.create_task(self._oversize(flow, error))
@@ -171,7 +173,7 @@ class StalledPartitions:
 
     async def _oversize(self, flow: PartitionFlow, error: OversizeRecordError) -> None:
         limit = await largest_message(self._target, error.topic)
-        source = flow.partition.source
+        source = flow.source
         if self._asked.get(source) is not error:
             return
         del self._asked[source]
@@ -187,14 +189,14 @@ class StalledPartitions:
             )
             self._stall(flow, too_large, error.offset, for_good=True)
             return
-        flow.next_offset = error.behind
+        flow.skip_to(error.behind)
         self._link.counters["skipped"] = self._link.counters.get("skipped", 0) + 1
         self._problems.event(given_up(str(flow), error, limit))
         self._try_again(source, flow)
 
     def stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
         """Stalls the partition and tries it again later: another replica may have the batch intact."""
-        source = flow.partition.source
+        source = flow.source
         before = self._stalled.get(source)
         # Where the partition stopped, perhaps in the middle of the batch. The corrupt header can't show that.
         at = flow.next_offset or 0
@@ -225,7 +227,7 @@ class StalledPartitions:
         self._stall(flow, corrupt, at, for_good=False)
 
     def _stall(self, flow: PartitionFlow, problem: Problem, offset: int, *, for_good: bool) -> None:
-        source = flow.partition.source
+        source = flow.source
         before = self._stalled.get(source)
         again = before is not None and before.offset == offset
         wait = min(before.wait * 2, RETRY_MAX_S) if before and again else RETRY_S
@@ -250,7 +252,9 @@ class StalledPartitions:
 
     def _with_problems(self) -> list[TopicPartition]:
         """The partitions that may have a problem. There may be thousands of others, which must cost very little."""
-        refused = (source for source, target in self._targets.items() if target.problem)
+        refused = (
+            [source for source, target in self._targets.items() if target.problem] if self._producer.troubled else ()
+        )
         found = dict.fromkeys((*self._stalled, *refused, *self._fetcher.with_problems()))
         return [source for source in found if source in self._flows]
 

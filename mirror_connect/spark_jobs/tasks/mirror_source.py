@@ -148,6 +148,8 @@ class SourceTask:
         self._computing = computing
         begin_computing(spec.config, computing)
         self._flows: dict[TopicPartition, PartitionFlow] = {}
+        # Flows whose source offset may have changed since it was noted for a commit. There may be thousands of others.
+        self._touched: dict[PartitionFlow, None] = {}
         self._targets: dict[TopicPartition, TargetPartition] = {}
         self._stalled = StalledPartitions(
             self._flows,
@@ -364,6 +366,7 @@ class SourceTask:
         for partition in leaving:
             flow = self._flows.pop(partition)
             flow.clear()
+            del self._touched[flow]
             self._measures.forget(partition, flow.measures)
             self._fetcher.log_ends.forget(partition)
             del self._targets[partition]
@@ -428,6 +431,7 @@ class SourceTask:
                 on_ready=self._ready,
                 computing=self._computing,
                 measures=self._measures.add(source),
+                touched=self._touched,
             )
             self._flows[source] = flow
             if self._transactions is not None:
@@ -448,13 +452,13 @@ class SourceTask:
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _ready(self, flow: PartitionFlow) -> None:
-        self._producer.wake(self._targets[flow.partition.source])
+        self._producer.wake(self._targets[flow.source])
 
     def _skipped(self, flow: PartitionFlow, records: SkippedRecords) -> None:
-        self._failures.skip(flow.partition.source, records)
+        self._failures.skip(flow.source, records)
 
     def _failed(self, flow: PartitionFlow, error: RecordError) -> None:
-        self._failures.end(flow.partition.source, error)
+        self._failures.end(flow.source, error)
 
     def _written(self, flow: PartitionFlow) -> None:
         if self._transactions is None:
@@ -463,7 +467,7 @@ class SourceTask:
 
     def _fetch_again(self, flow: PartitionFlow) -> None:
         """After an abort: the partition begins again where the transaction began."""
-        source = flow.partition.source
+        source = flow.source
         self._stalled.forget(source)
         if source in self._stalled.leaving or self._flows.get(source) is not flow:
             return
@@ -485,11 +489,18 @@ class SourceTask:
 
     def _note_source_offsets(self, flows: Iterable[PartitionFlow] | None = None) -> None:
         self._source_offsets.measures.note()
-        for flow in self._flows.values() if flows is None else flows:
+        noted = list(self._touched if flows is None else flows)
+        if flows is None:
+            self._touched.clear()
+        for flow in noted:
+            if self._flows.get(flow.source) is not flow:
+                continue
             if flow.topic_id is None:
                 # Kafka's workers or a user wrote this offset. It is taken as one of the topic that exists now.
                 with contextlib.suppress(KeyError):
-                    flow.topic_id = self._fetcher.state(flow.partition.source).topic_id
+                    flow.topic_id = self._fetcher.state(flow.source).topic_id
+                if flow.topic_id is None:
+                    self._touched[flow] = None
             position = flow.moved()
             if position is not None:
                 self._source_offsets.note(flow.partition, position)

@@ -94,7 +94,7 @@ class SourceTransactions:
             self.offsets,
             self._watch,
             note=note,
-            stuck=lambda feeds: [each for each in feeds if not accepts(each.flow.partition.source)],
+            stuck=lambda feeds: [each for each in feeds if not accepts(each.flow.source)],
             leave_out=self._leave_out,
             on_commit=self._after_commit,
         )
@@ -118,7 +118,7 @@ class SourceTransactions:
 
     def add(self, flow: PartitionFlow) -> None:
         """The records of this partition are written in transactions."""
-        flow.feed = self._feeds[flow.partition.source] = TransactionalFlow(
+        flow.feed = self._feeds[flow.source] = TransactionalFlow(
             flow, self._watch, self._flow_committed, self._flow_aborted, self._wake
         )
 
@@ -158,8 +158,8 @@ class SourceTransactions:
 
     def _flow_committed(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)
-        self._left_out_s.pop(flow.partition.source, None)
-        if self._too_slow and self._too_slow.pop(flow.partition.source, None) is not None:
+        self._left_out_s.pop(flow.source, None)
+        if self._too_slow and self._too_slow.pop(flow.source, None) is not None:
             self._problems.resolve(
                 str(flow),
                 ProblemCode.PARTITION_STALLED_LINK_TOO_SLOW,
@@ -168,7 +168,7 @@ class SourceTransactions:
 
     def _flow_aborted(self, flow: PartitionFlow) -> None:
         self.offsets.take_back(flow.partition)
-        if flow.partition.source not in self._left_out:
+        if flow.source not in self._left_out:
             self._again(flow)
 
     def _after_commit(self) -> None:
@@ -177,7 +177,7 @@ class SourceTransactions:
 
     def _leave_out(self, feeds: Sequence[TransactionalFlow], problem: Problem | None) -> None:
         for feed in feeds:
-            source = feed.flow.partition.source
+            source = feed.flow.source
             seconds = min(LEFT_OUT_MAX_S, 2 * self._left_out_s.get(source, LEFT_OUT_S / 2))
             self._left_out_s[source] = seconds
             self._left_out[source] = self._loop.call_later(seconds, self._let_in, source)

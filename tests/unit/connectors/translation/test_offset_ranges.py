@@ -44,6 +44,27 @@ def test_a_batch_with_gaps_is_recorded_as_its_ranges_would_be_one_by_one(seed: i
     assert whole.changed() == single.changed()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_segment_that_grows_has_the_bytes_of_one_that_is_encoded_at_once(seed: int) -> None:
+    chance = random.Random(seed)
+    recorder = RangeRecorder("t", 3, b"s" * 16, remote=chance.choice(["", "sales"]))
+    upstream = downstream = 0
+    for _ in range(600):
+        upstream += chance.choice([0, 0, 1, 200])
+        downstream += chance.choice([0, 0, 3])
+        count = chance.choice([1, 5, 90_000])
+        recorder.acked(upstream, count, downstream, linked=chance.random() < 0.5)
+        upstream, downstream = upstream + count, downstream + count
+        if chance.random() < 0.02:
+            recorder.topics_are(b"s" * 16, bytes([chance.randint(1, 2)]) * 16)
+        if chance.random() < 0.3:
+            for key, value in recorder.changed():
+                segment = Segment.decode(key, value)
+                assert (segment.key(), segment.value()) == (key, value)
+    (*_, (key, value)) = recorder.changed() or [(segment.key(), segment.value())]
+    assert sum(each.length for each in Segment.decode(key, value).ranges) > 0
+
+
 def test_another_topic_of_the_same_name_begins_a_new_incarnation() -> None:
     recorder = RangeRecorder("t", 0, b"s" * 16, b"t" * 16)
     recorder.acked(0, 10, 0)

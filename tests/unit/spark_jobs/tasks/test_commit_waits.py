@@ -27,7 +27,7 @@ def test_a_commit_that_waits_for_ranges_makes_the_next_one_no_later() -> None:
         task = SourceTask.__new__(SourceTask)
         task._spec = SimpleNamespace(commit_interval_ms=60_000, source={})  # type: ignore[assignment]
         task._link = SimpleNamespace(counters={})  # type: ignore[assignment]
-        task._stalled, task._producer, task._flows = mock.Mock(), mock.Mock(), {}
+        task._stalled, task._producer, task._flows, task._touched = mock.Mock(), mock.Mock(), {}, {}
         task._mapping = mock.Mock(before_commit=slow, problems=(), behind=lambda: ())
         task._source_offsets = mock.Mock(commit=lambda: times.append(asyncio.get_running_loop().time()))
         task._committing = asyncio.Lock()
