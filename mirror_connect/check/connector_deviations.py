@@ -101,6 +101,13 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         note="filters and changes records by [SQL](sql.md); MirrorMaker has none of the kind",
     ),
     ours(
+        "errors.deadletterqueue.topic.name", "errors.deadletterqueue.topic.replication.factor",
+        "errors.deadletterqueue.context.headers.enable",
+        note=
+            "a [dead letter topic](transforms.md#the-dead-letter-topic) on the target; in Kafka only sink connectors have "
+            "one. Off unless set",
+    ),
+    ours(
         "sync.topic.acls.prefixed.enabled", "sync.topic.acls.remove.enabled",
         note="MirrorMaker has none of the kind; off unless set",
     ),

@@ -173,6 +173,7 @@ class TaskMeasures:
     `filtered`: records that transformations have dropped, cumulative. What is read again counts again.
     `record_errors`: records that transformations could not take, cumulative; `records_skipped`: those of them that
     errors.tolerance=all has left out; `errors_logged`: those in the log; `last_error_ms`: when the last one came.
+    `dead_letters`: those sent to the dead letter topic, cumulative; `failed_dead_letters`: refused by it.
     `compressed_bytes`: acknowledged bytes of batches that stayed compressed, cumulative. `sampled`: of a few of them, bytes
     compressed and uncompressed, cumulative. The bytes that keeping the compression saved are estimated from these two.
     `requests`: a row for each side and kind. `connections`: how many are open, to the source and to the target.
@@ -196,6 +197,8 @@ class TaskMeasures:
     records_skipped: int = 0
     errors_logged: int = 0
     last_error_ms: int | None = None
+    dead_letters: int = 0
+    failed_dead_letters: int = 0
     compressed_bytes: int = 0
     sampled: tuple[int, int] = (0, 0)
     requests: tuple[RequestMeasures, ...] = ()

@@ -107,6 +107,7 @@ class TaskSpec:
     `offsets_topic` is empty for a task that reports its source offsets to the worker, which stores them.
     `program`: CONNECT, DEDICATED or MIRROR_MAKER_1; for the advice in problems, and for which of them count.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
+    `hidden`: values of the config that no text may show, if the task writes texts about it to the target.
     `exactly_once`: records and their source offsets are written in transactions of `transactional_id`, which is not
     empty then. `transaction_boundary`: POLL, or INTERVAL with `transaction_interval_ms`.
     """
@@ -134,6 +135,7 @@ class TaskSpec:
     exactly_once: bool = False
     transaction_boundary: str = POLL
     transaction_interval_ms: int = 0
+    hidden: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def reports_offsets(self) -> bool:
@@ -147,13 +149,15 @@ class TaskSpec:
             **{name: dict(value) if isinstance(value, Mapping) else value for name, value in members.items()},
             "assigned": [[a.topic, a.partition, a.remote_topic, a.remote_partition, a.named] for a in self.assigned],
             "assigned_groups": list(self.assigned_groups),
+            "hidden": list(self.hidden),
         }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskSpec:
         """The inverse of `to_json`; unknown or missing members raise TypeError."""
         assigned = tuple(TaskPartition(*each) for each in body["assigned"])
-        return cls(**{**body, "assigned": assigned, "assigned_groups": tuple(body["assigned_groups"])})
+        lists = {name: tuple(body[name]) for name in ("assigned_groups", "hidden")}
+        return cls(**{**body, **lists, "assigned": assigned})
 
 
 @dataclass(frozen=True, slots=True)

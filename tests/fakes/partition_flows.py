@@ -15,6 +15,7 @@ from mirror_connect.kafka_io.records.placed_records import Placed
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, NewRecord, ProducerBatch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy.computed_batch import Computing
+from mirror_connect.spark_jobs.copy.dead_letters import FlowLetters
 from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES, SMALL_RECORDS, PartitionFlow
 from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread
 from tests.fakes.encoded_batches import HEADER, with_records
@@ -47,6 +48,7 @@ def flow(
     on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
     on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
     computing: Computing | None = None,
+    letters: FlowLetters | None = None,
 ) -> PartitionFlow:
     return PartitionFlow(
         TaskPartition("orders", 0, "A.orders"),
@@ -67,6 +69,7 @@ def flow(
         on_ready=on_ready,
         on_placed=on_placed,
         computing=computing,
+        letters=letters,
     )
 
 

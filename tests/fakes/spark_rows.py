@@ -64,9 +64,14 @@ class SparkRows:
         self.ended: list[ComputedBatch] = []
         self.trip.start()
 
-    def submit(self, content: bytes, from_offset: int = 0, steps: Steps = ()) -> list[ComputedBatch]:
+    def submit(
+        self, content: bytes, from_offset: int = 0, steps: Steps = (), *, letters: bool = False
+    ) -> list[ComputedBatch]:
         """Submits the batches of a fetch."""
-        made = [ComputedBatch(view, from_offset, PARTITION, steps, self.ended.append) for view in split_fetch(content)]
+        made = [
+            ComputedBatch(view, from_offset, PARTITION, steps, self.ended.append, letters=letters)
+            for view in split_fetch(content)
+        ]
         for each in made:
             self.trip.submit(each)
         return made

@@ -26,8 +26,8 @@ from tests.fakes.source_spec import OFFSETS
 from tests.fakes.transaction_broker import Protocol, TransactionBroker, Written
 from tests.fakes.transactional_target import served, write
 from tests.models.life import Life, LifeLink
-from tests.models.life_clusters import REMOTE, TOO_LARGE, VALUE, LifeTarget, Line, StoredPosition
-from tests.models.watch import BrokenPromiseError, Watch
+from tests.models.life_clusters import LETTERS, REMOTE, TOO_LARGE, VALUE, LifeTarget, Line, StoredPosition
+from tests.models.watch import BrokenPromiseError, Place, Watch
 
 # As coordinators do, though every ten seconds.
 EXPIRY_S: Final = 1.0
@@ -48,6 +48,7 @@ class ExactlyOnceTarget(LifeTarget):
         self.broker.decided = self._decided
         self.control = Line()
         self.aborted = self.committed = 0
+        self._in_transaction: list[tuple[int, Place]] = []
         self.expiry = asyncio.create_task(self._expire())
 
     async def _expire(self) -> None:
@@ -87,6 +88,8 @@ class ExactlyOnceTarget(LifeTarget):
         return self.broker.ids[transactional_id].producer_id
 
     def _append(self, topic: str, partition: int, payload: bytes) -> tuple[int, int]:
+        if topic == LETTERS and self.refuses_letters:
+            return self.refuses_letters, -1
         if len(payload) > (self.limit if topic == REMOTE else self.offsets_limit):
             self.too_large += topic == REMOTE
             return TOO_LARGE, -1
@@ -97,16 +100,19 @@ class ExactlyOnceTarget(LifeTarget):
     def _decided(self, name: str, committed: bool) -> None:
         self.committed += committed
         self.aborted += not committed
+        self._in_transaction = []
         if not committed:
             return
         known = self.broker.ids[name]
-        positions, records = [], []
+        positions, records, letters = [], [], []
         for where in sorted(known.partitions):
             state = self.broker.log(*where).producers.get(known.producer_id)
             if state is not None:
-                (positions if where.topic == OFFSETS else records).append((where, list(state.open)))
+                kind = {OFFSETS: positions, LETTERS: letters}.get(where.topic, records)
+                kind.append((where, list(state.open)))
         try:
             touched = {where.partition for where, batches in records if self._tell(where.partition, batches)}
+            touched |= {partition for _, batches in letters for partition in self._tell_letters(batches)}
             for _, batches in positions:
                 touched -= self._tell_positions(batches)
         except BrokenPromiseError as error:
@@ -124,6 +130,17 @@ class ExactlyOnceTarget(LifeTarget):
                 self.watches[partition].record(batch.producer[0], incarnation, epoch, offset)
         return bool(batches)
 
+    def _tell_letters(self, batches: list[Written]) -> set[int]:
+        assert self.letters is not None
+        found = [each for batch in batches for each in self.letters.read(batch.payload)]
+        for partition, place in found:
+            position = self.positions.get(partition)
+            if position is not None and position.place is not None and position.place.is_behind(place):
+                raise BrokenPromiseError(f"the letter of {place} is committed behind position {position.place}")
+        self.letters.written((place for _, place in found), once=True)
+        self._in_transaction = found
+        return {partition for partition, _ in found}
+
     def _tell_positions(self, batches: list[Written]) -> set[int]:
         told = set()
         for batch in batches:
@@ -138,6 +155,13 @@ class ExactlyOnceTarget(LifeTarget):
                 self.positions[partition] = StoredPosition(offset, topic_id, origin.leader_epoch, place)
                 watch.position(batch.producer[0], place, owner=True)
                 assert place is not None
+                if self.letters is not None:
+                    self.letters.position(place)
+                    for at, letter in self._in_transaction:
+                        if at == partition and not place.is_behind(letter):
+                            raise BrokenPromiseError(
+                                f"the letter of {letter} is committed before its position: {place}"
+                            )
                 newest = next((each for each in place.down() if each.record), None)
                 if newest is not watch.last and not (watch.last is not None and watch.is_gone(watch.last)):
                     raise BrokenPromiseError(f"position {place} is committed behind {watch.last}, which is there")

@@ -13,7 +13,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.records.source_offsets import parse_source_offset_headers
 from mirror_connect.connectors.records.topic_ids import topic_id_text
@@ -29,7 +29,12 @@ from tests.fakes.target_cluster import FakeTarget
 from tests.fakes.whole_cluster import FakeBroker, FakeCluster, FakeClusters
 from tests.models.watch import BrokenPromiseError, Place, Watch
 
-TOPIC, REMOTE = "orders", "A.orders"
+if TYPE_CHECKING:
+    from tests.models.letter_watch import LetterWatch
+
+TOPIC, REMOTE, LETTERS = "orders", "A.orders", "letters"
+# Of so many records none, some or most can't be transformed, if the connectors have a dead letter topic.
+BAD: Final = 7
 PARTITIONS: Final = 2
 NOW_S: Final = 1_790_000_000.0
 DAY_MS: Final = 86_400_000
@@ -106,6 +111,9 @@ class LifeTarget(FakeTarget):
         self.positions: dict[int, StoredPosition] = {}
         self.incarnations: dict[str, int] = {}
         self.too_large = 0
+        # Of the dead letter topic, if the connectors have one. `refuses_letters`: with this code.
+        self.letters: LetterWatch | None = None
+        self.refuses_letters = 0
         self.broken: BaseException | None = None
 
     async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
@@ -176,6 +184,8 @@ class LifeTarget(FakeTarget):
 
     def _answer(self, topic: str, partition: int, payload: bytes) -> tuple[int, int]:
         sequence = HEADER.unpack_from(payload)[11]
+        if topic == LETTERS and self.refuses_letters:
+            return self.refuses_letters, -1
         if topic == REMOTE and self.lost_at.get(partition) == sequence:
             del self.lost_at[partition]
             return OUT_OF_ORDER, -1
@@ -231,6 +241,9 @@ class LifeTarget(FakeTarget):
         self.ends[key] = base + count
         if topic == OFFSETS:
             self._note(producer, epoch, payload)
+        elif topic == LETTERS:
+            assert self.letters is not None
+            self.letters.written((place for _, place in self.letters.read(payload)), once=False)
         else:
             for record in decode(payload):
                 incarnation, log_epoch, offset, at = VALUE.unpack_from(record.value or b"")
@@ -249,6 +262,8 @@ class LifeTarget(FakeTarget):
             place = watch.place(self.incarnations[topic_id], origin.leader_epoch, offset)
             self.positions[where["partition"]] = StoredPosition(offset, topic_id, origin.leader_epoch, place)
             watch.position(producer, place, owner=(producer, epoch) in self.ids.values())
+            if self.letters is not None:
+                self.letters.position(place)
 
     def producer_of(self, transactional_id: str) -> int:
         """Its producer id."""
@@ -275,6 +290,7 @@ class LifeSource:
         self.broker = broker
         self.watches = watches
         self.incarnation = -1
+        self.letters: LetterWatch | None = None
         self.times = int(NOW_S * 1000) - (2 * DAY_MS if old else 1000)
         self.fillers = random.Random(1).randbytes(20_000)
         self.make_again()
@@ -308,8 +324,16 @@ class LifeSource:
         offsets = list(range(base, base + count))
         if kind == "gaps":
             offsets = [offset for offset in offsets if offset % 3 != 1] or offsets[:1]
+        bad = {offset for offset in offsets if self.letters is not None and offset % BAD < offset // BAD % BAD}
+        headers = (("bad", b"1"),)
         records = [
-            Plain(offset, self.times + offset, None, self._value(partition, log.epoch, offset, size), ())
+            Plain(
+                offset,
+                self.times + offset,
+                None,
+                self._value(partition, log.epoch, offset, size),
+                headers if offset in bad else (),
+            )
             for offset in offsets
         ]
         header = {
@@ -325,7 +349,10 @@ class LifeSource:
             **header,
         )
         log.batches.append((base, count, data))
-        self.watches[partition].appended(log.epoch, count, offsets if kind != "control" else ())
+        watch = self.watches[partition]
+        watch.appended(log.epoch, count, [each for each in offsets if each not in bad] if kind != "control" else ())
+        if self.letters is not None and kind != "control":
+            self.letters.expect(watch.log[offset] for offset in bad)
 
     def _value(self, partition: int, epoch: int, offset: int, size: int) -> bytes:
         at = offset * 37 % 10_000

@@ -156,6 +156,14 @@ ERRORS_LOGGED: Final = _gauge(
     CONNECT, _TASK_ERROR, _TASK, "total-errors-logged",
     "Records that transformations could not take and that the log tells of, with errors.log.enable.",
 )  # fmt: skip
+LETTERS: Final = _gauge(
+    CONNECT, _TASK_ERROR, _TASK, "deadletterqueue-produce-requests",
+    "Records that were sent to the dead letter topic. What is read again counts again.",
+)  # fmt: skip
+FAILED_LETTERS: Final = _gauge(
+    CONNECT, _TASK_ERROR, _TASK, "deadletterqueue-produce-failures",
+    "Records that the dead letter topic has refused for good. They are read again after a restart of the task.",
+)  # fmt: skip
 LAST_ERROR: Final = _gauge(
     CONNECT, _TASK_ERROR, _TASK, "last-error-timestamp",
     "When transformations could not take a record last, in milliseconds since 1970; 0: never.",
@@ -194,6 +202,6 @@ ALL: Final = (
     CONNECTOR_COUNT, TASK_COUNT, TOTAL_TASKS, *TASKS_BY_STATE.values(), ASSIGNED_CONNECTORS, ASSIGNED_TASKS,
     REBALANCING, EPOCH, LEADER_NAME, CONNECTOR_STATUS, CONNECTOR_CLASS, CONNECTOR_TYPE, CONNECTOR_VERSION,
     TASK_STATUS, COMMIT_AVG, COMMIT_MAX, POLLED, WRITTEN, ACTIVE, RECORD_ERRORS, RECORD_FAILURES, RECORDS_SKIPPED,
-    ERRORS_LOGGED, LAST_ERROR, RECORDS_LAG,
+    ERRORS_LOGGED, LETTERS, FAILED_LETTERS, LAST_ERROR, RECORDS_LAG,
     *CONSUMER, CONSUMER_CONNECTIONS, *PRODUCER, PRODUCER_CONNECTIONS, BUFFER_AVAILABLE,
 )  # fmt: skip

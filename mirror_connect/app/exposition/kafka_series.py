@@ -208,6 +208,8 @@ class KafkaSeries:
             yield samples(metric, lambda _, __, task: task.skipped + task.total.record_errors)
         yield samples(kafka.RECORDS_SKIPPED, lambda _, __, task: task.skipped + task.total.records_skipped)
         yield samples(kafka.ERRORS_LOGGED, lambda _, __, task: task.total.errors_logged)
+        yield samples(kafka.LETTERS, lambda _, __, task: task.total.dead_letters)
+        yield samples(kafka.FAILED_LETTERS, lambda _, __, task: task.total.failed_dead_letters)
         yield samples(kafka.LAST_ERROR, lambda _, __, task: task.total.last_error_ms or 0)
         yield samples(kafka.POLLED, lambda _, __, task: sum(task.total.latency_counts) + task.total.filtered)
         yield samples(kafka.WRITTEN, lambda _, __, task: sum(task.total.latency_counts))

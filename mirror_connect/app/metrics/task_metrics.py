@@ -109,6 +109,8 @@ def both(former: TaskMeasures, present: TaskMeasures) -> TaskMeasures:
         records_skipped=former.records_skipped + present.records_skipped,
         errors_logged=former.errors_logged + present.errors_logged,
         last_error_ms=former.last_error_ms if present.last_error_ms is None else present.last_error_ms,
+        dead_letters=former.dead_letters + present.dead_letters,
+        failed_dead_letters=former.failed_dead_letters + present.failed_dead_letters,
         compressed_bytes=former.compressed_bytes + present.compressed_bytes,
         sampled=(former.sampled[0] + present.sampled[0], former.sampled[1] + present.sampled[1]),
         requests=tuple(requests.values()),

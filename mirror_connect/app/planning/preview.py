@@ -16,6 +16,7 @@ from mirror_connect.app.planning.last_records import SourceRecord, last_records
 from mirror_connect.connectors import MirrorSource, connector_definition
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
+from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.mirror_source import topic_selection
 from mirror_connect.connectors.mirror.settings import (
     admin_timeout_s,
@@ -191,6 +192,10 @@ class Previewer:
             ) from None
         if sql is not None:
             records, line = await self._by_statement(sql, records, line)
+        letters = dead_letter_topic(settings)
+        if letters is not None:
+            goes = f". It would go to topic {letters.name}"
+            records = [each if each.error is None else replace(each, error=each.error + goes) for each in records]
         secrets = resolved_secrets(raw, resolved)
         shown = await asyncio.to_thread(lambda: [_shown(each, secrets, before=before) for each in records])
         return Preview(shown, line or None)

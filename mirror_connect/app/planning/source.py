@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_connect.app.planning.amounts import Amounts, amounts, of_topic, total
-from mirror_connect.app.planning.internal import planned_internal_topics
+from mirror_connect.app.planning.internal import planned_internal_topic, planned_internal_topics
 from mirror_connect.app.planning.plan import (
     Action,
     LeftOutTopic,
@@ -22,8 +22,9 @@ from mirror_connect.app.planning.plan import (
 )
 from mirror_connect.app.worker_connectors.acl_sync import AclSync, acl_sync_every_s
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync, change_configs, config_sync_every_s
+from mirror_connect.app.worker_connectors.dead_letter_topic import check_name, planned_dead_letter_topic
 from mirror_connect.app.worker_connectors.empty_selections import nothing_copied
-from mirror_connect.app.worker_connectors.internal_topics import mapping_topics
+from mirror_connect.app.worker_connectors.internal_topics import InternalTopic, mapping_topics
 from mirror_connect.app.worker_connectors.remote_topics import Changes, make_changes
 from mirror_connect.app.worker_connectors.source_topics import SourceTopics, decide_topics
 from mirror_connect.app.worker_connectors.target_choice import Target
@@ -32,6 +33,7 @@ from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.mirror.acl_rules import Copies
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, Assignment, reassign, stored_partitions
+from mirror_connect.connectors.mirror.dead_letters import REPLICAS, dead_letter_topic
 from mirror_connect.connectors.mirror.filters import LeftOut, TopicSelection
 from mirror_connect.connectors.mirror.mirror_source import topic_selection
 from mirror_connect.connectors.mirror.settings import client_id, source_consumer
@@ -98,6 +100,11 @@ def plan_source(
     changes = make_changes(there, topics.changes, validate_only=True)
     partitions = topics.partitions(changes.there)
     internal = planned_internal_topics(mapping_topics(settings), {"source": source, "target": there})
+    letters = dead_letter_topic(settings)
+    if letters is not None:
+        check_name(letters, target.reserved)
+        made = planned_dead_letter_topic(there, letters, existing)
+        internal.append(planned_internal_topic(InternalTopic("target", letters.name, REPLICAS, letters.replicas), made))
     planned = _topics(topics, changes, assigned)
     topic_configs, unreadable = _configs(settings, configs, clusters, topics)
     bindings, no_acls = _acls(settings, clusters, topics.links(changes.there), target, acls)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync, Links
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
+from mirror_connect.app.worker_connectors.dead_letter_topic import make_dead_letter_topic
 from mirror_connect.app.worker_connectors.empty_selections import nothing_copied
 from mirror_connect.app.worker_connectors.internal_topics import make_mapping_topics
 from mirror_connect.app.worker_connectors.remote_topics import FreshTopics, make_changes
@@ -20,6 +21,7 @@ from mirror_connect.app.worker_connectors.topic_syncs import Known, TopicSyncs
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import Assignment, reassign, task_configs
+from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.mirror_source import SAMPLING_ENABLED, topic_selection
 from mirror_connect.connectors.mirror.routed_policy import RoutedReplicationPolicy
 from mirror_connect.connectors.mirror.settings import admin_timeout_s, required_source_admin
@@ -74,6 +76,9 @@ class MirrorSourceConnector:
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
         self._mapping_topics_made = False
+        # None: there is none, or it is there.
+        self._letters = dead_letter_topic(config.settings)
+        self._worker_topics: Collection[str] = ()
         self._fresh = FreshTopics()
         self._configs = ConfigSync(config.settings)
         settings = config.settings
@@ -130,6 +135,7 @@ class MirrorSourceConnector:
         if self._target is None:
             chosen = self._targets.choose(settings.originals, timeout)
             what = f"target cluster {settings.text('target.cluster.alias')}"
+            self._worker_topics = chosen.reserved
             self._selection = self._selection.with_reserved(chosen.reserved)
             self._target = ClusterAdmin(chosen.admin, what, timeout, user=TARGET_USER)
         # First of all, as in MirrorMaker: tasks write to them.
@@ -137,7 +143,11 @@ class MirrorSourceConnector:
         self._mapping_topics_made = not unmade
         found = self._source.topics()
         self._selection.judge(found)
-        existing = self._fresh.added_to(self._target.topics())
+        there = self._target.topics()
+        if self._letters is not None:
+            make_dead_letter_topic(self._target, self._context.name, self._letters, there, self._worker_topics)
+            self._letters = None
+        existing = self._fresh.added_to(there)
         topics = decide_topics(
             settings,
             self._selection,
@@ -169,6 +179,7 @@ def _reserved_line(remote: Mapping[str, str]) -> str | None:
     shown = ", ".join(names[:RESERVED_SHOWN]) + (f" and {more} more" if more > 0 else "")
     first = f"{names[0]} would be {remote[names[0]]}"
     return (
-        "not copied, because on the target they would be internal topics of the worker or of MirrorMaker: "
-        f"{shown} ({first}). Add them to topics.exclude, or choose a policy or an alias that gives them other names"
+        "not copied, because on the target they would be internal topics of the worker or of MirrorMaker, or the dead "
+        f"letter topic: {shown} ({first}). Add them to topics.exclude, or choose a policy or an alias that gives them other "
+        "names"
     )

@@ -20,6 +20,7 @@ from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.table import RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, parse_assigned_partitions
+from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.filters import is_reserved
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror.mirror_heartbeat import HEARTBEAT_TASK_CLASS
@@ -35,6 +36,7 @@ from mirror_connect.connectors.records.source_offsets import (
 )
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
+from mirror_connect.connectors.secrets import resolved_secrets
 from mirror_connect.connectors.task_protocol import (
     CONNECT,
     INTERVAL,
@@ -111,6 +113,8 @@ class TaskSpecs:
         if self._fence is not None:
             # Before the task can begin a transaction, and in any case before it asks where to continue.
             await self._fence(task.connector)
+        letters = dead_letter_topic(settings) if definition.class_name == MirrorSource.class_name else None
+        reserved = target.reserved if letters is None else target.reserved | {letters.name}
         return TaskSpec(
             run_id=run_id,
             connector=task.connector,
@@ -121,7 +125,7 @@ class TaskSpecs:
             target=target.producer if self._fence is None else transactional(target.producer),
             source_alias=alias,
             target_alias=settings.text("target.cluster.alias"),
-            assigned=await asyncio.to_thread(_assigned, config, policy, alias, target.reserved),
+            assigned=await asyncio.to_thread(_assigned, config, policy, alias, reserved),
             assignment_version=version,
             transactional_id=self._transactional_id(task),
             offsets_topic=store.topic,
@@ -135,6 +139,7 @@ class TaskSpecs:
             exactly_once=self._fence is not None,
             transaction_boundary=boundary,
             transaction_interval_ms=interval,
+            hidden=tuple(sorted(resolved_secrets(config, resolved))) if letters is not None and letters.context else (),
         )
 
     def _boundary(self, settings: Settings) -> tuple[str, int]:

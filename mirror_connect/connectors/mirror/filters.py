@@ -179,8 +179,8 @@ class TopicSelection:
     reserved: Collection[str] = frozenset()
 
     def with_reserved(self, reserved: Collection[str]) -> TopicSelection:
-        """The same selection with other names that no copy may have."""
-        return replace(self, reserved=reserved)
+        """The same selection with more names that no copy may have."""
+        return replace(self, reserved=frozenset(self.reserved).union(reserved))
 
     def judge(self, topics: Collection[str]) -> None:
         """Decides for many topics at once, before the other methods are called. ConfigError for a slow expression."""

@@ -34,6 +34,12 @@ from mirror_connect.connectors.mirror.checks import (
     check_partition_number,
     check_text,
 )
+from mirror_connect.connectors.mirror.dead_letters import (
+    DEAD_LETTER_KEYS,
+    check_dead_letters,
+    dead_letter_notices,
+    dead_letter_topic,
+)
 from mirror_connect.connectors.mirror.filters import (
     CONFIG_PROPERTIES_EXCLUDE_DEFAULT,
     TOPICS_DEFAULT,
@@ -134,7 +140,7 @@ OWN_KEYS: Final = ConfigTable(
         "The fields of the JSON objects in values, as id BIGINT, name STRING. Then value.name is a field in the statement. "
         "An object with the changed fields is written as JSON."),
     Key(KEY_SCHEMA, STRING, None, LOW, "As spark.transform.value.schema, for keys."),
-)
+) + DEAD_LETTER_KEYS
 # fmt: on
 
 
@@ -158,6 +164,7 @@ class MirrorSource(ConnectorDefinition):
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
         check_transforms(results, config, as_written)
         check_sql(results, config, as_written)
+        check_dead_letters(results, config, as_written)
         _check_sampling(results, config)
         _check_prefixed_acls(results, config)
 
@@ -180,12 +187,14 @@ class MirrorSource(ConnectorDefinition):
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect."""
-        return mirror_warnings(config, converts=SQL in config or bool(json_parts(config)))
+        converts = SQL in config or bool(json_parts(config))
+        return [*mirror_warnings(config, converts=converts), *dead_letter_notices(config)]
 
 
 def topic_selection(settings: Settings) -> TopicSelection:
     """Selects the source topics that a connector copies, and names them on the target."""
     own = user_names("topic.filter.class", settings.originals)
+    letters = dead_letter_topic(settings)
     return TopicSelection(
         policy=routed_policy(settings.originals),
         topics=own or NameFilter.compile("topics", settings.texts("topics")),
@@ -193,6 +202,7 @@ def topic_selection(settings: Settings) -> TopicSelection:
         target_alias=settings.text("target.cluster.alias"),
         heartbeats=settings.boolean("heartbeats.replication.enabled"),
         source_alias=settings.text("source.cluster.alias"),
+        reserved=frozenset() if letters is None else frozenset({letters.name}),
     )
 
 

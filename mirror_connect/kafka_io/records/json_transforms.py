@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from mirror_connect.connectors.record_errors import RecordError, StepError
+from mirror_connect.connectors.record_errors import OriginalRecord, RecordError, StepError
 from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step, Steps
 from mirror_connect.kafka_io.records import json_text, varint
 from mirror_connect.kafka_io.records.record_batch import BatchView, CorruptBatchError
@@ -125,7 +125,14 @@ def transformed_json(rest: bytes, steps: Steps, offset: int, timestamp: int) -> 
                 record.headers = _with_headers(record.headers, step)
         return record.made()
     except StepError as error:
-        raise RecordError(offset, alias, str(error), key=record.raw_key, value=record.raw_value) from None
+        raise RecordError(
+            offset,
+            alias,
+            str(error),
+            key=record.raw_key,
+            value=record.raw_value,
+            original=OriginalRecord(timestamp, rest),
+        ) from None
 
 
 class _Record:

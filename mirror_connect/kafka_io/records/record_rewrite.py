@@ -449,6 +449,11 @@ def record_of(batch: ProducerBatch) -> Record:
     return found
 
 
+def of_records(records: Sequence[Record]) -> ProducerBatch:
+    """An uncompressed batch of these records, as they are. Their numbers take the place of source offsets."""
+    return _pack(records, 0, records[0][0], records[-1][0])
+
+
 def _rest(key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes], ...] = ()) -> bytes:
     return b"".join(
         (

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from mirror_connect.connectors.mirror.transform_sql import SQL
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import (
@@ -203,9 +203,10 @@ def _headers_of(column: Any) -> HeadersColumn | None:
 
 
 class RowErrors:
-    """The errors of the rows of a batch. `reasons`: the column of them."""
+    """The errors of the rows of a batch. `reasons`: the column of them. `originals`: the source's records, by offset."""
 
-    def __init__(self, batch: ProducerBatch, reasons: Any) -> None:
+    def __init__(self, batch: ProducerBatch, reasons: Any, originals: Mapping[int, OriginalRecord]) -> None:
+        self._originals = originals
         self._batch = batch
         self._reasons = reasons
         found = read_columns(batch, (KEY, VALUE))
@@ -223,4 +224,5 @@ class RowErrors:
             self._reasons[number].as_py(),
             key=self._keys[number].as_py(),
             value=self._values[number].as_py(),
+            original=self._originals.get(offset),
         )

@@ -16,7 +16,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
-from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.compression import NONE, CodecError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
-from mirror_connect.kafka_io.records.record_rewrite import rewrite
+from mirror_connect.kafka_io.records.record_rewrite import rewrite, unpack
 from mirror_connect.kafka_io.records.record_transforms import MOST_TRANSFORMED, TOO_LARGE
 from mirror_connect.spark_jobs.compute.arrow_rows import (
     RowErrors,
@@ -358,7 +358,8 @@ class RoundTrip:
         if errors.null_count < len(errors):
             kept = pc.and_(kept, errors.is_null())
             failing = [number for number, there in enumerate(errors.is_valid().to_pylist()) if there]
-            found = RowErrors(piece, errors)
+            letters = sent.trip.batch.skipped.letters is not None
+            found = RowErrors(piece, errors, self._originals(sent, failing) if letters else {})
             if self._tolerant:
                 skipped = len(failing)
                 with self._lock:
@@ -379,6 +380,13 @@ class RoundTrip:
         if made is not None and failed is not None:
             made.last_offset = failed.offset - 1
         return made, filtered, failed
+
+    def _originals(self, sent: _Sent, failing: Sequence[int]) -> dict[int, OriginalRecord]:
+        """The records of these rows as the source has them, by their offsets: steps may have changed what Spark got."""
+        places = SourceOffsets(sent.piece)
+        wanted = {first for number in failing for first, _ in places.of(number, 1)}
+        batch = sent.trip.batch
+        return originals(batch.view, batch.from_offset, wanted)
 
     # Both.
 
@@ -428,6 +436,12 @@ def _plain(view: BatchView) -> BatchView:
     return plain
 
 
+def originals(view: BatchView, from_offset: int, wanted: Collection[int]) -> dict[int, OriginalRecord]:
+    """The source's records with these offsets. CorruptBatchError."""
+    records, _ = unpack(view, from_offset)
+    return {offset: OriginalRecord(timestamp, rest) for offset, timestamp, rest in records if offset in wanted}
+
+
 def uncompressed_pieces(
     view: BatchView, pieces: Iterable[ProducerBatch], on_error: Callable[[RecordError], None] | None = None
 ) -> Iterator[tuple[ProducerBatch, int]]:
@@ -442,7 +456,10 @@ def uncompressed_pieces(
         if len(piece.records) > MOST_BYTES and piece.count == 1:
             ((offset, _),) = SourceOffsets(piece).of(0, 1)
             error = RecordError(
-                offset, SQL, f"it has {len(piece.records)} bytes, and at most {MOST_BYTES} go through Spark"
+                offset,
+                SQL,
+                f"it has {len(piece.records)} bytes, and at most {MOST_BYTES} go through Spark",
+                original=originals(view, offset, {offset}).get(offset),
             )
             if on_error is None:
                 raise error

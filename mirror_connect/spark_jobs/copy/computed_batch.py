@@ -53,7 +53,8 @@ class ComputedBatch:
 
     `from_offset`: the first offset that is wanted of it. `steps`: transformations before Spark's. `last_offset`: that of the
     batch; `oldest_ms`: about the timestamp of its first record; `filtered`: how many records were dropped.
-    `skipped`: with errors.tolerance=all, the records that could not be transformed; to be complete before `end`.
+    `skipped`: with errors.tolerance=all, the records that could not be transformed; to be complete before `end`. `letters`:
+    whether it keeps them all, for the dead letter topic.
     `on_made` is called when `take` may be called.
     """
 
@@ -80,6 +81,8 @@ class ComputedBatch:
         partition: TopicPartition,
         steps: Steps,
         on_made: Callable[[ComputedBatch], None],
+        *,
+        letters: bool = False,
     ) -> None:
         self.view = view
         self.from_offset = from_offset
@@ -88,7 +91,7 @@ class ComputedBatch:
         self.last_offset = view.last_offset
         self.oldest_ms = first_timestamp(view.data)
         self.filtered = 0
-        self.skipped = SkippedRecords()
+        self.skipped = SkippedRecords(letters=letters)
         # Read by other threads, too: what nobody wants needs no work.
         self.dropped = False
         self._on_made = on_made

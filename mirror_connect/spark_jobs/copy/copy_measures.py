@@ -140,6 +140,8 @@ class CopyMeasures:
             records_skipped=errors.skipped,
             errors_logged=errors.logged,
             last_error_ms=errors.last_ms,
+            dead_letters=errors.letters,
+            failed_dead_letters=errors.failed_letters,
             compressed_bytes=copied_bytes - totals.plain_bytes,
             sampled=(totals.sample.compressed, totals.sample.uncompressed),
             requests=self._requests.take(),

@@ -1,9 +1,9 @@
 """The transactions of a source task: records and their source offsets become visible together, or not at all.
 
 A transaction begins with the first batch. At its boundary no further batch is given to the producer. When the target has
-acknowledged all that was given, the source offsets follow, and then the commit. Fetching goes on meanwhile. If the target
-aborts the transaction, or nobody knows how it ended, all partitions go back to where it began. What was copied counts after
-the commit: offset syncs, offset ranges, metrics, active topics.
+acknowledged all that was given, and its dead letters, the source offsets follow, and then the commit. Fetching goes on
+meanwhile. If the target aborts the transaction, or nobody knows how it ended, all partitions go back to where it began. What
+was copied counts after the commit: offset syncs, offset ranges, metrics, active topics.
 
 A partition that the target doesn't accept for long would keep all others from their commit, if its batches may have been
 written. Then the transaction is aborted. That partition is left out for a while, and the others continue.
@@ -25,6 +25,7 @@ from mirror_connect.connectors.task_protocol import POLL, TaskSpec
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
 from mirror_connect.kafka_io.producer.transactions import Transactions
+from mirror_connect.spark_jobs.copy.dead_letters import DeadLetters
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.slow_link import Carried, batch_too_slow, transaction_too_slow
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
@@ -52,7 +53,7 @@ class CopyTransactions:
     `note(flows)`: notes the source offsets of these partitions for a commit, None for all. `stuck`: those of these feeds
     whose partitions the target does not accept at present. `leave_out(feeds, problem)`: these partitions are not to be
     fetched again at once after the abort that follows, because of that problem, if it is known here. `on_commit`: called
-    after each commit.
+    after each commit. `letters`: what goes to the dead letter topic.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class CopyTransactions:
         stuck: Callable[[Sequence[TransactionalFlow]], list[TransactionalFlow]],
         leave_out: Callable[[Sequence[TransactionalFlow], Problem | None], None],
         on_commit: Callable[[], None],
+        letters: DeadLetters | None = None,
     ) -> None:
         self._transactions = transactions
         self._offsets = offsets
@@ -74,6 +76,7 @@ class CopyTransactions:
         self._stuck = stuck
         self._leave_out = leave_out
         self._on_commit = on_commit
+        self._letters = letters
         self._loop = asyncio.get_running_loop()
         self._polls = spec.transaction_boundary == POLL
         wanted = math.inf if self._polls else spec.transaction_interval_ms / 1000
@@ -187,7 +190,7 @@ class CopyTransactions:
 
     async def _drain(self) -> None:
         """Waits for the acknowledgement of all that was given. TransactionAbortedError."""
-        draining = asyncio.ensure_future(self._transactions.drain())
+        draining = asyncio.ensure_future(self._drained())
         since: float | None = None
         try:
             while not (await asyncio.wait({draining}, timeout=self._look_s))[0]:
@@ -202,11 +205,21 @@ class CopyTransactions:
                     since = self._loop.time()
                 elif self._loop.time() - since >= self._stuck_s:
                     self._leave_out(stuck, None)
-                    await self._transactions.abort(f"{stuck[0].flow} is not accepted by the target")
+                    flow = stuck[0].flow
+                    what = str(flow) if flow.in_flight else f"a dead letter of {flow}"
+                    await self._transactions.abort(f"{what} is not accepted by the target")
             await draining
         finally:
             draining.cancel()
             await asyncio.gather(draining, return_exceptions=True)
+
+    async def _drained(self) -> None:
+        await self._transactions.drain()
+        if self._letters is not None:
+            # Nothing more is taken, so no other letters follow these.
+            await self._letters.all_acked()
+            # After an abort there are none.
+            await self._transactions.drain()
 
     async def _too_slow(self, waiting: Sequence[TransactionalFlow]) -> None:
         """Aborts the transaction, just before the target would. The next one has less in it."""

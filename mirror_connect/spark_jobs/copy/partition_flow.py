@@ -16,6 +16,8 @@ backlog. And a fetched megabyte of tiny batches doesn't become thousands of wait
 The source offset is the last one at or below which all records are on the target or were dropped. It belongs to one topic:
 another topic of the same name begins when the target has acknowledged all of the former. The same holds after a truncation
 of the source's log, where offsets come again with other records. There the source offset goes back.
+
+Records that no transformation could take may go to a dead letter topic (dead_letters.py). The source offset waits for them.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_ti
 from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch, Computing
+from mirror_connect.spark_jobs.copy.dead_letters import FlowLetters
 from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
 from mirror_connect.spark_jobs.copy.read_ahead import ReadAhead
 from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, Rewriting, RewrittenPieces
@@ -86,7 +89,8 @@ class PartitionFlow:
     `feed`: what the producer gets. It is another one if the records are written in transactions.
     `measures`: gets what there is to measure. `touched`: gets this flow whenever `moved` may have something new.
     `steps`: transformations of the records. `tolerant`: those that they can't take are skipped: `on_skipped(flow, records)`.
-    Otherwise `on_failed(flow, error)`: the flow has stopped before such a record.
+    Otherwise `on_failed(flow, error)`: the flow has stopped before such a record. `letters`: gets those that are skipped,
+    for the dead letter topic; None: there is none.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread, or Spark, has made what `take` now returns.
     `computing`: transforms all records after these steps; None: nothing does.
     """
@@ -111,6 +115,7 @@ class PartitionFlow:
         tolerant: bool = False,
         on_skipped: Callable[[PartitionFlow, SkippedRecords], None] = lambda _flow, _records: None,
         on_failed: Callable[[PartitionFlow, RecordError], None] = lambda _flow, _error: None,
+        letters: FlowLetters | None = None,
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
         computing: Computing | None = None,
@@ -147,7 +152,11 @@ class PartitionFlow:
         self._on_placed = on_placed
         self._on_skipped = on_skipped
         self._on_failed = on_failed
-        self._rewriting = Rewriting(steps, in_thread, self._made, tolerant=tolerant)
+        self.letters = letters
+        if letters is not None:
+            letters.on_room = lambda: self._on_ready(self)
+            letters.on_acked = self.letters_acked
+        self._rewriting = Rewriting(steps, in_thread, self._made, tolerant=tolerant, letters=letters is not None)
         self._ahead: ReadAhead | None = None
         if computing is not None:
             self._ahead = ReadAhead(
@@ -157,6 +166,7 @@ class PartitionFlow:
                 self._made,
                 check_crcs=check_crcs,
                 read_committed=read_committed,
+                letters=letters is not None,
             )
         # Whether each batch is re-encoded.
         self._transforms = bool(steps) or computing is not None
@@ -187,11 +197,20 @@ class PartitionFlow:
     @property
     def source_offset(self) -> int:
         """The offset to commit: nothing at or below it is missing on the target."""
+        oldest = self._reached
+        if self.letters and oldest is not None:
+            letter = self.letters.oldest
+            oldest = oldest if letter is None else min(oldest, letter)
+        return NOTHING_YET if oldest is None else oldest - 1
+
+    @property
+    def _reached(self) -> int | None:
+        """The lowest offset that is neither on the target nor dropped. The target may miss dead letters below it."""
         oldest = self._in_flight.oldest
         if oldest is None:
             # Batches dropped after the last copied one count too: a restart needn't read them again.
             oldest = self._held[0].first_offset if self._held else self.next_offset
-        return NOTHING_YET if oldest is None else oldest - 1
+        return oldest
 
     def moved(self) -> LastOffset | None:
         """The source offset, if it has changed since this was last called."""
@@ -231,6 +250,8 @@ class PartitionFlow:
         """About the timestamp of the record at `begins_at`; NO_TIMESTAMP if it isn't known, or there is none."""
         if self.uncommitted is not None:
             return self.uncommitted_ms
+        if self.letters and self.letters.oldest == self.begins_at:
+            return NO_TIMESTAMP if self.letters.oldest_ms is None else self.letters.oldest_ms
         if self._in_flight:
             return self._in_flight.oldest_ms
         if (waiting := self._oldest_waiting_ms()) != NO_TIMESTAMP:
@@ -277,6 +298,8 @@ class PartitionFlow:
         place, self.uncommitted = self.uncommitted, None
         self.clear()
         self._in_flight.clear()
+        if self.letters is not None:
+            self.letters.drop()
         self.next_offset, self.topic_id = place.offset, place.topic_id
         self._epochs.clear()
         if place.offset is not None:
@@ -313,6 +336,8 @@ class PartitionFlow:
             # These are read again after a restart.
             self.next_offset = self._held[0].first_offset
             self._held.clear()
+        if self.letters and self.next_offset is not None:
+            self.letters.cut(self.next_offset)
         if oldest_ms != NO_TIMESTAMP and self.next_offset is not None:
             self._after = self.next_offset, oldest_ms
         for fetched in (self._current, *self._fetched):
@@ -332,6 +357,8 @@ class PartitionFlow:
         """Whether there may be a batch. But all that was fetched may be dropped later."""
         if self._pieces is not None and self._pieces.busy:
             return bool(self._held)  # `on_ready` is called when the next piece is made
+        if self._full:
+            return bool(self._held)
         return not self.stopped and bool(self._held or self._current or self._fetched)
 
     def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
@@ -342,11 +369,13 @@ class PartitionFlow:
         self._rewriting.turn()
         first = self._merged_plain(limit) or self._next()
         if first is None:
+            self._send_letters()
             return None
         # Before its neighbours are read: while it is in flight, another topic of the same name must not begin.
         self._in_flight.given(first)
         batch = self._merged(first, limit, latency_bound=latency_bound)
         self._in_flight.merged(batch)
+        self._send_letters()
         return batch
 
     def _merged(self, first: ProducerBatch, limit: int, *, latency_bound: bool) -> ProducerBatch:
@@ -397,6 +426,7 @@ class PartitionFlow:
         self._target_end = base_offset + batch.count if base_offset >= 0 else None
         self._on_placed(batch, base_offset)
         self._on_written(self)
+        self._send_letters()
 
     def acked_in_transaction(self, batch: ProducerBatch, base_offset: int) -> None:
         """The target has this batch, and all before it. It counts when the transaction is committed: see `committed`."""
@@ -406,6 +436,7 @@ class PartitionFlow:
             self._look_between(batch, base_offset)
         self._target_end = base_offset + batch.count if base_offset >= 0 else None
         self._on_written(self)
+        self._send_letters()
 
     def committed(self, acknowledged: Acknowledged) -> None:
         """All that `acked_in_transaction` got since the last call is committed."""
@@ -419,6 +450,17 @@ class PartitionFlow:
         if self._target_end is not None:
             # The commit has a marker in each of the transaction's partitions, before anything that we write later.
             self._target_end += 1
+
+    def _send_letters(self) -> None:
+        """Sends the dead letters of which everything before is on the target."""
+        if self.letters and (reached := self._reached) is not None:
+            self.letters.release(reached)
+
+    def letters_acked(self) -> None:
+        """The target has some more dead letters."""
+        self._touched[self] = None
+        if not self.letters:
+            self._on_ready(self)  # another topic may have waited for them
 
     def _look_between(self, batch: ProducerBatch, base_offset: int) -> None:
         """The batch does not follow the one before on the target."""
@@ -436,6 +478,8 @@ class PartitionFlow:
             # All below is on the target or was dropped. Later batches are dropped, and read again.
             self.next_offset = error.offset
             self._after = error.offset, self._in_flight.oldest_ms
+            if self.letters:
+                self.letters.cut(error.offset)
         # Dropped batches may be on the target all the same. They must not count as records of another writer.
         self._target_end = None
         self._in_flight.clear()
@@ -476,7 +520,7 @@ class PartitionFlow:
                 while True:
                     batch = self._as_it_is()
                     if batch is None:
-                        view = self._reader.next()
+                        view = None if self._full else self._reader.next()
                         if view is None:
                             break
                         batch = self._decide(view)
@@ -529,6 +573,9 @@ class PartitionFlow:
         if pieces is None or not pieces.ready():
             return None
         piece = pieces.take()
+        if self.letters is not None:
+            # Before the next offset is higher than theirs.
+            self.letters.add(pieces.skipped.take_letters())
         last = pieces.last_offset if piece is None else piece.last_offset
         if last == pieces.last_offset:
             self._pieces = None
@@ -555,7 +602,14 @@ class PartitionFlow:
         if self._pieces is pieces:
             self._on_ready(self)
 
+    @property
+    def _full(self) -> bool:
+        """Whether dead letters have to leave first. `on_ready` is called then."""
+        return self.letters is not None and self.letters.full()
+
     def _open_next(self) -> bool:
+        if self._full:
+            return False
         if self._current is not None:
             # Offsets up to the end of the fetch are done too, as compaction has removed their records.
             self.next_offset = self._current.next_offset
@@ -583,7 +637,7 @@ class PartitionFlow:
         again = following.fetch_offset < (self.next_offset or 0)
         another = following.topic_id not in (None, self.topic_id)
         if again or (another and self.topic_id is not None):
-            if self._in_flight or self._held:
+            if self._in_flight or self._held or self.letters:
                 return False
             if self.uncommitted is not None:
                 self.on_boundary()

@@ -30,7 +30,7 @@ class _Ahead(NamedTuple):
 
 
 class ReadAhead:
-    """Of one partition. `on_made(batch)`: see ComputedBatch."""
+    """Of one partition. `on_made(batch)`, `letters`: see ComputedBatch."""
 
     def __init__(
         self,
@@ -41,8 +41,10 @@ class ReadAhead:
         *,
         check_crcs: bool,
         read_committed: bool,
+        letters: bool = False,
     ) -> None:
         self._computing = computing
+        self._letters = letters
         self._partition = partition
         self._steps = steps
         self._on_made = on_made
@@ -130,7 +132,7 @@ class ReadAhead:
         return False
 
     def _submitted(self, view: BatchView, from_offset: int) -> ComputedBatch:
-        batch = ComputedBatch(view, from_offset, self._partition, self._steps, self._on_made)
+        batch = ComputedBatch(view, from_offset, self._partition, self._steps, self._on_made, letters=self._letters)
         self._computing.submit(batch)
         return batch
 

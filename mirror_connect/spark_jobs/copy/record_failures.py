@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.mirror.dead_letters import DeadLetterTopic
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import RecordError, SkippedRecords, TransformationError
 from mirror_connect.connectors.wording import counted
@@ -24,19 +25,35 @@ MEND: Final = (
 
 
 class ErrorCounts:
-    """How many records could not be transformed, were skipped, and are in the log. `last_ms`: when the last one came."""
+    """How many records could not be transformed, were skipped, and are in the log. `last_ms`: when the last one came.
 
-    __slots__ = ("errors", "last_ms", "logged", "skipped")
+    `letters`: given to the dead letter topic; `failed_letters`: refused by it.
+    """
+
+    __slots__ = ("errors", "failed_letters", "last_ms", "letters", "logged", "skipped")
 
     def __init__(self) -> None:
         self.errors = self.skipped = self.logged = 0
+        self.letters = self.failed_letters = 0
         self.last_ms: int | None = None
 
 
 class RecordFailures:
-    """Of one task. `log`: takes a line. `wall`: seconds since 1970. `failed` is set when a record has ended the task."""
+    """Of one task. `log`: takes a line. `wall`: seconds since 1970. `failed` is set when a record has ended the task.
 
-    def __init__(self, settings: Settings, log: Callable[[str], None], wall: Callable[[], float] = time.time) -> None:
+    `letters`: the topic that skipped records go to; None: they go nowhere.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: Callable[[str], None],
+        wall: Callable[[], float] = time.time,
+        *,
+        letters: DeadLetterTopic | None = None,
+    ) -> None:
+        self._what = "is skipped, as errors.tolerance=all" if letters is None else f"goes to topic {letters.name}"
+        self._all = "are skipped" if letters is None else f"go to topic {letters.name}"
         self.tolerant = settings.text("errors.tolerance") == "all"
         self._logs = settings.boolean("errors.log.enable")
         self._shows = settings.boolean("errors.log.include.messages")
@@ -54,13 +71,11 @@ class RecordFailures:
             return
         self.counts.logged += records.count
         for error in records.kept:
-            self._log(
-                f"{_line(partition, error)}. The record is skipped, as errors.tolerance=all{self._content(error)}"
-            )
+            self._log(f"{_line(partition, error)}. The record {self._what}{self._content(error)}")
         more = records.count - len(records.kept)
         if more:
             self._log(
-                f"{partition}: {counted(more, 'more record')} of that batch could not be transformed and are skipped"
+                f"{partition}: {counted(more, 'more record')} of that batch could not be transformed and {self._all}"
             )
 
     def end(self, partition: TopicPartition, error: RecordError) -> None:

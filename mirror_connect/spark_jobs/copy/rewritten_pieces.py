@@ -49,7 +49,7 @@ def transform_ms(view: BatchView, *, json: bool = False) -> float:
 class Rewriting:
     """How the batches of one partition are re-encoded. `steps`: transformations of their records.
 
-    `in_thread`, `on_made`, `tolerant`: see RewrittenPieces.
+    `in_thread`, `on_made`, `tolerant`, `letters`: see RewrittenPieces.
     """
 
     def __init__(
@@ -59,9 +59,11 @@ class Rewriting:
         on_made: Callable[[RewrittenPieces], None],
         *,
         tolerant: bool = False,
+        letters: bool = False,
     ) -> None:
         self.steps = steps
         self._tolerant = tolerant
+        self._letters = letters
         self._json = looks_into_json(steps)
         self._in_thread = in_thread
         self._on_made = on_made
@@ -79,7 +81,14 @@ class Rewriting:
         if apart:
             self._spent = 0.0
         return RewrittenPieces(
-            view, from_offset, self._in_thread, self._on_made, self.steps, apart=apart, tolerant=self._tolerant
+            view,
+            from_offset,
+            self._in_thread,
+            self._on_made,
+            self.steps,
+            apart=apart,
+            tolerant=self._tolerant,
+            letters=self._letters,
         )
 
 
@@ -101,6 +110,7 @@ class RewrittenPieces:
 
     `steps`: transformations of its records; they have dropped `filtered` so far. `apart`: a thread makes them, however small
     the batch is. `tolerant`: records that they can't take are dropped, as `skipped` says; otherwise `take` raises the first.
+    `letters`: whether `skipped` keeps them all, for the dead letter topic.
     `in_thread`: None makes each piece at once. `on_made` is called in the event loop when a thread has made a piece.
     """
 
@@ -114,8 +124,9 @@ class RewrittenPieces:
         *,
         apart: bool = False,
         tolerant: bool = False,
+        letters: bool = False,
     ) -> None:
-        self.skipped = SkippedRecords()
+        self.skipped = SkippedRecords(letters=letters)
         self.last_offset = view.last_offset
         self.oldest_ms = first_timestamp(view.data)
         self.filtered = 0

@@ -3,6 +3,9 @@
 It passes everything on to the partition's flow, and keeps what is needed if the transaction is aborted: then all that was
 given since the last commit is fetched and given again. What was acknowledged counts after the commit: for metrics, for
 offset syncs and offset ranges, and for the topics that Connect reports as active.
+
+Dead letters of the partition are in the same transaction as the records before them. So the partition counts as one with
+batches in flight until the target has them.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET, PartitionFlow
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
@@ -35,6 +38,12 @@ class TransactionalFlow:
         # Given, and not acknowledged.
         self.bytes_in_flight = 0
         flow.on_boundary = watch.ask
+        letters = flow.letters
+        if letters is not None:
+            letters.on_sent = self._letters_sent
+            letters.on_acked = self._letters_acked
+            letters.on_committed = self.committed
+            letters.on_aborted = self.aborted
         self._watch = watch
         self._on_committed = on_committed
         self._on_aborted = on_aborted
@@ -58,9 +67,10 @@ class TransactionalFlow:
         flow = self.flow
         begin = flow.place if flow.uncommitted is None else None
         batch = flow.take(limit, latency_bound=latency_bound, append_time=append_time)
+        if begin is not None and (batch is not None or (flow.letters is not None and flow.letters.sent)):
+            flow.uncommitted = begin
+            flow.uncommitted_ms = NO_TIMESTAMP if batch is None else batch.first_ms
         if batch is not None:
-            if begin is not None:
-                flow.uncommitted, flow.uncommitted_ms = begin, batch.first_ms
             self.bytes_in_flight += batch.size
             self._watch.taken(self, batch.size)
         return batch
@@ -74,13 +84,26 @@ class TransactionalFlow:
             self.bytes_in_flight -= batch.size
         else:
             self.bytes_in_flight = 0
+            self._look_whether_settled()
+
+    def _letters_sent(self, size: int) -> None:
+        self._watch.taken(self, size)
+
+    def _letters_acked(self) -> None:
+        self._watch.copied.add(self)
+        self._look_whether_settled()
+        self.flow.letters_acked()
+
+    def _look_whether_settled(self) -> None:
+        letters = self.flow.letters
+        if not self.flow.in_flight and not (letters is not None and letters.sent):
             self._watch.settled(self)
 
     def failed(self, error: PartitionRefusedError) -> None:
         """See Feed."""
         self.bytes_in_flight = 0
-        self._watch.settled(self)
         self.flow.failed(error)
+        self._look_whether_settled()
 
     def committed(self) -> None:
         """See TransactionalFeed. A batch without an acknowledgement belongs to the next transaction."""

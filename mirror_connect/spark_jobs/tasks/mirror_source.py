@@ -22,6 +22,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.mirror_source import (
     COPY,
     CORRUPT_BATCHES,
@@ -33,7 +35,7 @@ from mirror_connect.connectors.mirror.mirror_source import (
 )
 from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.problems import status_lines
+from mirror_connect.connectors.problems import Problem, status_lines
 from mirror_connect.connectors.record_errors import RecordError, SkippedRecords
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
@@ -47,6 +49,8 @@ from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.spark_jobs.copy.computed_batch import Computing, begin_computing
 from mirror_connect.spark_jobs.copy.copy_measures import CopyMeasures
+from mirror_connect.spark_jobs.copy.dead_letters import DeadLetters
+from mirror_connect.spark_jobs.copy.letter_context import written_of
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.record_failures import RecordFailures
 from mirror_connect.spark_jobs.copy.remote_gaps import RemoteGaps
@@ -103,6 +107,13 @@ class SourceTask:
         self._source_unreachable = frame.unreachable("source", spec.source)
         self._producer = frame.producer
         self._source_offsets: SourceOffsetsWriter | ReportedSourceOffsets
+        letters = dead_letter_topic(settings)
+        self._failures = RecordFailures(settings, link.log, letters=letters)
+        self._letters: DeadLetters | None = None
+        if letters is not None:
+            written = written_of(letters, spec)
+            self._letters = DeadLetters(frame.producer, letters.name, written, self._failures.counts)
+            frame.failures.append(self._letters.failure)
         self._transactions: SourceTransactions | None = None
         ranges_producer = frame.producer
         if frame.producer.transactions is not None:
@@ -115,8 +126,9 @@ class SourceTask:
                 buffered=lambda: self._fetcher.buffered[0],
                 wake=self._ready,
                 again=self._fetch_again,
-                accepts=lambda source: not self._producer.stalled(self._targets[source]),
+                accepts=self._accepts,
                 committed=self._after_commit,
+                letters=self._letters,
             )
             self._source_offsets = self._transactions.offsets
             ranges_producer = self._transactions.ranges_producer
@@ -144,7 +156,6 @@ class SourceTask:
             stop_at_new_topic=f"{STOP_AT_NEW_TOPIC} {set_offsets}" if settings.text(NEW_TOPICS) == STOP else None,
         )
         self._chain = chain_of(spec.config)
-        self._failures = RecordFailures(settings, link.log)
         self._computing = computing
         begin_computing(spec.config, computing)
         self._flows: dict[TopicPartition, PartitionFlow] = {}
@@ -198,6 +209,10 @@ class SourceTask:
             await self._transactions.ranges_producer.start()
         # The offset ranges of former tasks are read while the source is being connected to.
         self._mapping.start()
+        if self._letters is not None:
+            with contextlib.suppress(ClusterUnreachable):
+                await self._frame.target.refresh([self._letters.topic])
+            self._letters.know_partitions(self._frame.target.partition_count(self._letters.topic))
         await self._add(self._spec.assigned, connect=True)
 
     def works(self) -> Mapping[str, Coroutine[Any, Any, Any]]:
@@ -244,11 +259,12 @@ class SourceTask:
         if self._transactions is not None:
             await self._transactions.close(abandoned=self._link.abandon_wanted)
         self._link.settled = self._producer.settled
-        await self._frame.close(self._mapping, self._source_offsets, self._source)
+        letters = () if self._letters is None else (self._letters,)
+        await self._frame.close(self._mapping, self._source_offsets, *letters, self._source)
 
     async def _settle(self) -> None:
         """Waits until all batches in flight are acknowledged; SETTLE_S at most once somebody waits for the end."""
-        settling = asyncio.create_task(self._producer.settle(self._targets.values(), EPOCH_SETTLE_S))
+        settling = asyncio.create_task(self._settled())
         try:
             await self._while_nobody_waits(settling)
             if not self._link.abandon_wanted:
@@ -256,6 +272,11 @@ class SourceTask:
         finally:
             settling.cancel()
             await asyncio.gather(settling, return_exceptions=True)
+
+    async def _settled(self) -> None:
+        await self._producer.settle(self._targets.values(), EPOCH_SETTLE_S)
+        if self._letters is not None:
+            await self._letters.settle()
 
     async def _commit_last(self) -> None:
         """Commits for the last time: patiently while nobody waits for the end, or else in the little time that is left."""
@@ -366,6 +387,8 @@ class SourceTask:
         for partition in leaving:
             flow = self._flows.pop(partition)
             flow.clear()
+            if flow.letters is not None:
+                flow.letters.drop()
             del self._touched[flow]
             self._measures.forget(partition, flow.measures)
             self._fetcher.log_ends.forget(partition)
@@ -382,6 +405,10 @@ class SourceTask:
 
     async def _release(self, leaving: Sequence[TopicPartition]) -> None:
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
+        if leaving and self._letters is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_S):
+                    await self._letters.settle()
         if leaving and not await self._commit_now(SETTLE_S, SETTLE_S):
             async with self._committing:
                 # If these were written after the new owner's source offsets, its partitions would go back.
@@ -427,6 +454,7 @@ class SourceTask:
                 tolerant=self._failures.tolerant,
                 on_skipped=self._skipped,
                 on_failed=self._failed,
+                letters=None if self._letters is None else self._letters.of(source),
                 in_thread=self._in_thread,
                 on_ready=self._ready,
                 computing=self._computing,
@@ -453,6 +481,13 @@ class SourceTask:
 
     def _ready(self, flow: PartitionFlow) -> None:
         self._producer.wake(self._targets[flow.source])
+
+    def _accepts(self, source: TopicPartition) -> bool:
+        """Whether the target accepts what it gets of this partition, which may be dead letters alone."""
+        if self._producer.stalled(self._targets[source]):
+            return False
+        letters = self._flows[source].letters
+        return letters is None or not letters.sent or self._letters is None or not self._letters.stalled
 
     def _skipped(self, flow: PartitionFlow, records: SkippedRecords) -> None:
         self._failures.skip(flow.source, records)
@@ -515,7 +550,7 @@ class SourceTask:
             due = loop.time() + interval
             async with self._committing:
                 self._stalled.give_back()
-                self._stalled.show((self._source_offsets.problem, self._producer.problem, *self._mapping.problems))
+                self._stalled.show(self._problems())
                 self._note_source_offsets()
                 self._report_passed()
                 # A crash in between leaves ranges of records that are read again. Readers of ranges expect that.
@@ -529,8 +564,12 @@ class SourceTask:
         while True:
             await asyncio.sleep(COMMIT_S)
             self._stalled.give_back()
-            slow = () if self._transactions is None else self._transactions.problems
-            self._stalled.show((self._source_offsets.problem, self._producer.problem, *self._mapping.problems, *slow))
+            self._stalled.show(self._problems())
+
+    def _problems(self) -> tuple[Problem | None, ...]:
+        slow = () if self._transactions is None else self._transactions.problems
+        letters = None if self._letters is None else self._letters.problem
+        return self._source_offsets.problem, self._producer.problem, letters, *self._mapping.problems, *slow
 
     def _after_commit(self) -> None:
         """A transaction was committed: others may know now where its records lie."""

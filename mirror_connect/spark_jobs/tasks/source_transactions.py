@@ -20,6 +20,7 @@ from mirror_connect.kafka_io.client.copier_settings import producer_settings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.transactions import Transactions
 from mirror_connect.spark_jobs.copy.copy_transactions import CopyTransactions
+from mirror_connect.spark_jobs.copy.dead_letters import DeadLetters
 from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET, PartitionFlow
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
 from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
@@ -40,7 +41,7 @@ class SourceTransactions:
 
     `wake(flow)`: the partition may have something for the next transaction. `again(flow)`: it is to be fetched again, from
     its `next_offset` on. `accepts(source)`: whether the target accepts the batches of this partition at present.
-    `committed()`: called after each commit.
+    `committed()`: called after each commit. `letters`: see CopyTransactions.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class SourceTransactions:
         again: Callable[[PartitionFlow], None],
         accepts: Callable[[TopicPartition], bool],
         committed: Callable[[], None],
+        letters: DeadLetters | None = None,
     ) -> None:
         self._link = link
         self._transactions = transactions
@@ -97,6 +99,7 @@ class SourceTransactions:
             stuck=lambda feeds: [each for each in feeds if not accepts(each.flow.source)],
             leave_out=self._leave_out,
             on_commit=self._after_commit,
+            letters=letters,
         )
 
     @property

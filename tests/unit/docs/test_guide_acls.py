@@ -21,6 +21,8 @@ EXPLAINED: Final = {
     ("the source user", "DESCRIBE", "orders*"): "a group that may not be described counts as gone",
     ("the source user", "CREATE", "mm2-offset-syncs.B.internal"): "the topic is there after the first start",
     ("the target user", "CREATE", "mm2-offset-runs.A.internal"): "the topic is there after the first start",
+    ("the producing user", "WRITE", "letters"): "letters wait, and the status names the right, as for a remote topic",
+    ("the target user", "CREATE", "letters"): "the connector is FAILED, and names the right",
     ("the target user", "CREATE", "heartbeats"): "the topic is there after the first start",
     ("the target user", "CREATE", "mm2-offset-syncs.A.internal"): "the topic is there after the first start",
     ("the target user", "READ", "mm2-offset-syncs.A.internal"): "as of the topic at the source",

@@ -142,6 +142,17 @@ async def test_a_record_that_a_transformation_cannot_take_is_in_error_and_shows_
     assert "4111" not in str((masked, broken))
 
 
+async def test_a_record_in_error_is_told_to_go_to_the_dead_letter_topic() -> None:
+    source = FakeSource(record("orders", 8, b"4111 is no JSON"))
+    letters = {"errors.deadletterqueue.topic.name": "letters"}
+    (tolerant,) = (await previewed(source, {**MASKED, **letters, "errors.tolerance": "all"})).records
+    (not_tolerant,) = (await previewed(source, {**MASKED, **letters})).records
+    assert tolerant.error is not None
+    assert tolerant.error.endswith(". It would go to topic letters")
+    assert not_tolerant.error is not None
+    assert "letters" not in not_tolerant.error
+
+
 async def test_what_the_source_has_is_shown_on_request_alone() -> None:
     source = FakeSource(record("orders", 7, b"x"))
     (without,) = (await previewed(source, FILTERED)).records

@@ -58,6 +58,34 @@ async def test_a_task_config_that_another_worker_wrote_leads_to_none_of_the_work
     assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
 
 
+LETTERS = {
+    "errors.tolerance": "all",
+    "errors.deadletterqueue.topic.name": "letters",
+    "transforms": "drop",
+    "transforms.drop.type": "DropHeaders",
+    "transforms.drop.headers": "${file:/s:h}",
+}
+
+
+@pytest.mark.parametrize("context", ["true", "false"])
+async def test_a_task_that_tells_of_errors_on_the_target_knows_what_to_hide(
+    context: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    raw = {
+        **CONFIG,
+        **LETTERS,
+        "errors.deadletterqueue.context.headers.enable": context,
+        "task.assigned.partitions": "letters-0,orders-0",
+    }
+    spec = await specs_of().build("run", TaskId("c", 0), raw, {**raw, "transforms.drop.headers": "from-a-provider"}, 1)
+    assert spec.hidden == (("from-a-provider",) if context == "true" else ())
+    assert "from-a-provider" not in repr(spec)
+    assert TaskSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    # No copy goes into the topic of dead letters, whatever the task config.
+    assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
+
+
 async def test_a_task_knows_the_name_that_a_route_gave_and_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
     route = {"type": "RegexRouter", "regex": "orders|connect.*", "replacement": "connect-configs", "predicate": "not"}

@@ -17,6 +17,7 @@ from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Action, Condition, Step
 from mirror_connect.kafka_io.records import compiled, record_rewrite, varint
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
+from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of
 from mirror_connect.spark_jobs.compute import arrow_rows, feeder_socket, round_trip
 from mirror_connect.spark_jobs.compute.feeder import TaskDiedError, relayed
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, NoPeerError, connect
@@ -204,11 +205,14 @@ async def test_a_record_that_is_too_large_for_spark_is_an_error_of_it_alone(
     spark.trip.begin({}, tolerant=tolerant)
     records = [each._replace(value=bytes(100), headers=()) for each in some_records(3, 30)]
     records[17] = records[17]._replace(value=bytes(3_000))
-    (batch,) = spark.submit(encode(records, CODECS["zstd"]))
+    (batch,) = spark.submit(encode(records, CODECS["zstd"]), letters=tolerant)
     if tolerant:
         found = await all_of(spark, [batch])
         assert [each.offset for each in found] == [n for n in range(30) if n != 17]
         assert [each.offset for each in batch.skipped.kept] == [17]
+        (letter,) = batch.skipped.take_letters()
+        assert letter.original is not None
+        assert parts_of(letter.original.rest).value == bytes(3_000)
     else:
         with pytest.raises(RecordError, match="offset 17"):
             await all_of(spark, [batch])
@@ -259,6 +263,28 @@ def fails_at_each_tenth(row: Row) -> Row:
     if row["offset"] % 10 == 5:
         return {"__keep": True, "__error": "WHERE raised an error"}
     return {"__keep": row["offset"] % 2 == 0, "value": b"masked"}
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+async def test_a_dead_letter_is_as_the_source_has_it_whatever_steps_have_made_of_it(codec: str) -> None:
+    def fails(row: Row) -> Row:
+        return {"__error": "no"} if row["value"] is None else {"value": row["value"]}
+
+    spark = SparkRows(fails)
+    spark.trip.begin({}, tolerant=True)
+    records = some_records(8, 300, gaps=True)
+    step = Step(Action.INSERT_HEADER, headers=(b"seen",), value=b"1")
+    (batch,) = spark.submit(encode(records, CODECS[codec]), records[100].offset, (step,), letters=True)
+    await all_of(spark, [batch])
+    found = batch.skipped.take_letters()
+    wanted = [each for each in records[100:] if each.value is None]
+    assert [each.offset for each in found] == [each.offset for each in wanted]
+    originals = [each.original for each in found if each.original is not None]
+    assert [(each.timestamp, parts_of(each.rest)) for each in originals] == [
+        (each.timestamp, RecordParts(each.key, None, tuple((name.encode(), value) for name, value in each.headers)))
+        for each in wanted
+    ]
+    await asyncio.to_thread(spark.trip.close)
 
 
 @pytest.mark.parametrize("seed", range(3))
