@@ -272,10 +272,6 @@ def test_a_partition_that_is_not_accepted_is_left_out_and_holds_nobody_back() ->
     assert len(task.made_up.times("commit")) >= 1
 
 
-class Broken:
-    flow = "orders-0"
-
-
 class InFlightFlow:
     """A flow with so many batches in flight."""
 
@@ -286,6 +282,10 @@ class InFlightFlow:
 
     def __str__(self) -> str:
         return self.name
+
+
+class Broken:
+    flow = InFlightFlow("orders-0", 1)
 
 
 class Slow:
