@@ -47,6 +47,8 @@ from mirror_connect.spark_jobs.task_context import SparkLostError
 
 # The shortest time between two flushes: each costs Spark and the feeder about a millisecond of processor time.
 FLUSH_S: Final = 0.005
+# The same while the last flush has not come back: Spark has enough to do.
+FLUSH_AGAIN_S: Final = 0.1
 # How much may be submitted ahead, as it was fetched.
 ROOM_BYTES: Final = 8 << 20
 # Of rows in one message: Spark holds several of them in its memory.
@@ -98,6 +100,10 @@ class _Sent:
     parts: list[Any] = field(default_factory=list)
 
 
+class _Flushed:
+    """A flush has come back."""
+
+
 class RoundTrip:
     """Of one epoch of one task. `rows`: what Spark gives back. `changes`: the columns that come back changed.
 
@@ -118,7 +124,8 @@ class RoundTrip:
         self._changes = tuple(changes)
         self._encoder = Rows(columns, sql.secret_names)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._submitted: queue.SimpleQueue[ComputedBatch | None] = queue.SimpleQueue()
+        # Of batches; of what `_take` has seen; None at the end.
+        self._submitted: queue.SimpleQueue[ComputedBatch | _Flushed | None] = queue.SimpleQueue()
         self._sent: deque[_Sent] = deque()
         self._next_row = self._expected_row = 0
         # What both threads change of a trip.
@@ -198,7 +205,7 @@ class RoundTrip:
         """Ends as soon as Spark is quick, or a record is there."""
         until = time.monotonic() + WARM_S
         quick = 0
-        while quick < QUICK_ANSWERS and self._submitted.empty() and self._error is None:
+        while quick < QUICK_ANSWERS and self._bytes == 0 and not self._closing and self._error is None:
             began = time.monotonic()
             self._answered.clear()
             stream.write_batch(self._encoder.samples)
@@ -209,18 +216,22 @@ class RoundTrip:
             quick = quick + 1 if time.monotonic() - began <= QUICK_S else 0
 
     def _send(self, stream: Any, out: Any) -> None:
-        flushed_at, unflushed = 0.0, False
+        flushed_at, unflushed, flushing = 0.0, False, False
         while True:
             try:
-                wait = flushed_at + FLUSH_S - time.monotonic() if unflushed else None
+                pause = FLUSH_AGAIN_S if flushing else FLUSH_S
+                wait = flushed_at + pause - time.monotonic() if unflushed else None
                 batch = self._submitted.get(wait is None or wait > 0, None if wait is None else max(wait, 0.0))
             except queue.Empty:
                 stream.write_batch(self._encoder.pads)
                 out.flush()
-                flushed_at, unflushed = time.monotonic(), False
+                flushed_at, unflushed, flushing = time.monotonic(), False, True
                 continue
             if batch is None:
                 return
+            if isinstance(batch, _Flushed):
+                flushing = False
+                continue
             trip = _Trip(batch)
             if not batch.dropped:
                 try:
@@ -288,6 +299,7 @@ class RoundTrip:
         numbers = rows.column(ROW)
         if numbers.null_count:
             self._answered.set()
+            self._submitted.put(_Flushed())
         if numbers.null_count == len(numbers):
             return
         if numbers.null_count == 0:

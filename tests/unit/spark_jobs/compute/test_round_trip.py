@@ -484,3 +484,33 @@ async def test_rows_that_are_no_records_go_first_until_spark_is_quick_or_a_recor
     assert samples[0] == arrow_rows.SAMPLES
     assert -1 in samples
     await asyncio.to_thread(spark.trip.close)
+
+
+async def test_while_a_flush_is_on_its_way_there_is_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "QUICK_ANSWERS", 0)
+    monkeypatch.setattr(round_trip, "FLUSH_AGAIN_S", 600.0)
+    come, go = threading.Semaphore(0), threading.Semaphore(0)
+    flushes: list[int] = []
+
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            if each.column("__row").null_count:
+                flushes.append(each.num_rows)
+                come.release()
+                assert go.acquire(timeout=60)
+            yield each
+
+    spark = SparkRows(masks, change=slow)
+    spark.trip.begin({})
+    first = spark.submit(encode(some_records(1, 3)))
+    assert await asyncio.to_thread(come.acquire, timeout=60)
+    second = spark.submit(encode(some_records(2, 3)))
+    await asyncio.sleep(10 * round_trip.FLUSH_S)
+    assert len(flushes) == 1
+    go.release()
+    await all_of(spark, first)
+    assert await asyncio.to_thread(come.acquire, timeout=60)
+    go.release()
+    await all_of(spark, second)
+    assert len(flushes) == 2
+    await asyncio.to_thread(spark.trip.close)
