@@ -96,7 +96,9 @@ def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
     if profile.compacted:
         keys = (b"once-%d" % number if number % 2 else b"again" for number in itertools.count())
         return [_batch(source, count, profile.codec, stamp_ms, keys) for _ in range(profile.records // count)]
-    return [_batch(source, count, profile.codec, stamp_ms) for _ in range(POOL_BYTES // profile.batch_bytes)]
+    # Making JSON takes its time.
+    pool_bytes = POOL_BYTES // 4 if profile.json else POOL_BYTES
+    return [_batch(source, count, profile.codec, stamp_ms) for _ in range(pool_bytes // profile.batch_bytes)]
 
 
 def _batch(
