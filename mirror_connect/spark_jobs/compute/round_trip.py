@@ -421,6 +421,8 @@ class RoundTrip:
     def _fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
+        # Nobody may wait for an answer that can't come.
+        self._answered.set()
         # Nothing comes any more.
         self._answered.set()
         if self._loop is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 import socket
@@ -343,6 +344,55 @@ async def test_submissions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     assert not spark.trip.has_room()
     await state_reached(spark.trip.has_room, "there is room again")
     await asyncio.to_thread(spark.trip.close)
+
+
+def perhaps_dies(batches: Iterator[Any], seed: int) -> Iterator[Any]:
+    """As Spark's batches, some of which never come."""
+    chance = random.Random(seed)
+    lives = chance.choice([0, 1, 5, 20, 1 << 30, 1 << 30])
+    for number, each in enumerate(rechunked(batches, seed)):
+        if number >= lives:
+            raise EOFError
+        yield each
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_each_batch_ends_once_and_whole_or_the_task_hears_that_spark_is_lost(seed: int) -> None:
+    chance = random.Random(seed)
+    spark = SparkRows(fails_at_each_tenth, ("offset", "value"), change=lambda batches: perhaps_dies(batches, seed))
+    spark.trip.begin({}, tolerant=True)
+    lost = asyncio.ensure_future(spark.trip.watch())
+    wanted: list[ComputedBatch] = []
+    for number in range(chance.randint(0, 30)):
+        some = some_records(chance.randrange(1 << 30), chance.choice([1, 5, 60]), first=1_000 * number, size=20)
+        (batch,) = spark.submit(encode(some, chance.choice(list(CODECS.values()))))
+        wanted.append(batch)
+        if chance.random() < 0.2:
+            # A flow is cleared: nothing of it is wanted any more.
+            for each in wanted:
+                each.drop()
+            wanted.clear()
+        if chance.random() < 0.3:
+            await asyncio.sleep(chance.random() / 100)
+    complete = asyncio.ensure_future(state_reached(lambda: all(not each.busy for each in wanted), "all are back"))
+    if chance.random() < 0.7:
+        await asyncio.wait({lost, complete}, return_when=asyncio.FIRST_COMPLETED)
+    ended = {id(each) for each in spark.ended}
+    assert len(ended) == len(spark.ended)
+    for each in wanted:
+        if id(each) in ended:
+            found = [offset for made in iter(each.take, None) for offset in offsets_of(made)]
+            first = each.view.base_offset
+            assert found == [n for n in range(first, each.view.last_offset + 1) if n % 2 == 0 and n % 10 != 5]
+    for each in wanted:
+        each.drop()
+    with contextlib.suppress(SparkLostError):
+        await asyncio.wait_for(asyncio.to_thread(spark.trip.close), 60)
+    assert not spark.trip._sending.is_alive()
+    assert not spark.trip._reading.is_alive()
+    for each in (lost, complete):
+        each.cancel()
+    await asyncio.gather(lost, complete, return_exceptions=True)
 
 
 def without_the_third(batches: Iterator[Any]) -> Iterator[Any]:
