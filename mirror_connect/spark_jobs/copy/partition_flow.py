@@ -90,7 +90,7 @@ class PartitionFlow:
     `measures`: gets what there is to measure. `touched`: gets this flow whenever `moved` may have something new.
     `steps`: transformations of the records. `tolerant`: those that they can't take are skipped: `on_skipped(flow, records)`.
     Otherwise `on_failed(flow, error)`: the flow has stopped before such a record. `letters`: gets those that are skipped,
-    for the dead letter topic; None: there is none.
+    for the dead letter topic; None: there is none. `on_letters(flow)`: the target has all that were under way.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread, or Spark, has made what `take` now returns.
     `computing`: transforms all records after these steps; None: nothing does.
     """
@@ -118,6 +118,7 @@ class PartitionFlow:
         letters: FlowLetters | None = None,
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
+        on_letters: Callable[[PartitionFlow], None] = lambda _flow: None,
         computing: Computing | None = None,
         measures: FlowMeasures | None = None,
         touched: MutableMapping[PartitionFlow, None] | None = None,
@@ -171,6 +172,7 @@ class PartitionFlow:
         # Whether each batch is re-encoded.
         self._transforms = bool(steps) or computing is not None
         self._on_ready = on_ready
+        self._on_letters = on_letters
         # The next batch's offset on the target if nobody else writes there; None if not known.
         self._target_end: int | None = None
         self._fetched: deque[CompletedFetch] = deque()
@@ -460,7 +462,7 @@ class PartitionFlow:
         """The target has some more dead letters."""
         self._touched[self] = None
         if not self.letters:
-            self._on_ready(self)  # another topic may have waited for them
+            self._on_letters(self)  # another topic may have waited for them
 
     def _look_between(self, batch: ProducerBatch, base_offset: int) -> None:
         """The batch does not follow the one before on the target."""

@@ -25,6 +25,7 @@ from mirror_connect.kafka_io.producer.oversize import given_up, largest_message
 from mirror_connect.kafka_io.producer.produce_outcome import OversizeRecordError, PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
+from mirror_connect.spark_jobs.copy.dead_letters import DeadLetters
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.stalled_partition import StalledPartition
 from mirror_connect.spark_jobs.task_context import WorkerLink
@@ -40,7 +41,7 @@ class StalledPartitions:
 
     `target_unreachable`: the subject of that problem. `all_stalled`: set when every partition waits for a user.
     `leaving`: partitions that are being taken away. They must not continue meanwhile, or two tasks would write to one
-    partition.
+    partition. `letters`: what goes to the dead letter topic.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class StalledPartitions:
         target_unreachable: str,
         skips_corrupt: bool,
         skips_oversize: bool,
+        letters: DeadLetters | None = None,
     ) -> None:
         self._flows = flows
         self._targets = targets
@@ -67,6 +69,7 @@ class StalledPartitions:
         self._target_unreachable = target_unreachable
         self._skips_corrupt = skips_corrupt
         self._skips_oversize = skips_oversize
+        self._letters = letters
         self._stalled: dict[TopicPartition, StalledPartition] = {}
         # Partitions that wait for an acknowledgement, and are not fetched meanwhile.
         self._given_back: set[TopicPartition] = set()
@@ -104,12 +107,20 @@ class StalledPartitions:
             # Only a batch that is tried again shows when the target accepts the partition. The search for one may stop the
             # flow at a corrupt batch.
             if self._producer.hold_head(target) and not flow.stopped:
-                self._fetcher.remove(source)
-                flow.clear()
-                self._given_back.add(source)
+                self._give_back(source, flow)
+        if self._letters is not None and self._letters.stalled:
+            for source, flow in self._flows.items():
+                # With letters under way it is not read on for long.
+                if flow.letters is not None and flow.letters.sent and not (flow.stopped or source in self.leaving):
+                    self._give_back(source, flow)
+
+    def _give_back(self, source: TopicPartition, flow: PartitionFlow) -> None:
+        self._fetcher.remove(source)
+        flow.clear()
+        self._given_back.add(source)
 
     def acknowledged(self, flow: PartitionFlow) -> None:
-        """The target accepts the partition's records: what the partition released is fetched again."""
+        """The target accepts the partition's records, or dead letters: what the partition released is fetched again."""
         if not self._given_back:
             return
         source = flow.source

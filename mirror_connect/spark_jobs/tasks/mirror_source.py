@@ -173,6 +173,7 @@ class SourceTask:
             target_unreachable=frame.target_unreachable.subject,
             skips_corrupt=settings.text(CORRUPT_BATCHES) == SKIP,
             skips_oversize=settings.text(OVERSIZE_RECORDS) == SKIP,
+            letters=self._letters,
         )
         self._remote_topics = RemoteTopicEvents(frame.problems, set_offsets)
         self._remote_gaps = RemoteGaps(frame.target, self._remote_topics.others_write)
@@ -457,6 +458,7 @@ class SourceTask:
                 letters=None if self._letters is None else self._letters.of(source),
                 in_thread=self._in_thread,
                 on_ready=self._ready,
+                on_letters=self._letters_written,
                 computing=self._computing,
                 measures=self._measures.add(source),
                 touched=self._touched,
@@ -481,6 +483,10 @@ class SourceTask:
 
     def _ready(self, flow: PartitionFlow) -> None:
         self._producer.wake(self._targets[flow.source])
+
+    def _letters_written(self, flow: PartitionFlow) -> None:
+        self._ready(flow)
+        self._stalled.acknowledged(flow)
 
     def _accepts(self, source: TopicPartition) -> bool:
         """Whether the target accepts what it gets of this partition, which may be dead letters alone."""

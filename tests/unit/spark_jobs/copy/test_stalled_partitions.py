@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from mirror_connect.connectors import problems
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problems
+from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.connectors.task_protocol import RUNNING, TaskPartition
 from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.producer import sender
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records import record_rewrite
 from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME
-from mirror_connect.spark_jobs.copy import stalled_partitions
+from mirror_connect.spark_jobs.copy import dead_letters, stalled_partitions
+from mirror_connect.spark_jobs.copy.dead_letters import DeadLetters, FlowLetters
+from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.tasks import connecting
 from tests.fakes.encoded_batches import Plain, encode
-from tests.fakes.source_task import SourceTaskWorld
+from tests.fakes.partition_flows import Heard, batch, fetched, flow
+from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 
 SMALL, LARGE = (b"k", b"v"), (b"k", b"v" * 40)
 LIMIT = 100
@@ -273,3 +283,79 @@ async def test_a_cluster_that_is_away_at_the_start_is_a_line_until_it_is_there(w
         broker.away = False
         await world.until(lambda: world.link.problem_lines == () and len(world.target.records("A.orders")) == 1)
     assert line.startswith(f"The {side} cluster ")
+
+
+LETTERS = {
+    "emit.offset-syncs.enabled": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "transforms": "mask",
+    "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value",
+    "transforms.mask.fields": "card",
+    "errors.tolerance": "all",
+    "errors.deadletterqueue.topic.name": "letters",
+}
+GOOD, MASKED, BAD = (b"k", b'{"card":"4"}'), (b"k", b'{"card":""}'), (b"k", b"no JSON")
+
+
+def positions(world: World) -> dict[str, int]:
+    """The committed source offset of each topic."""
+    return {json.loads(key)[1]["topic"]: json.loads(value)["offset"] for key, value in world.target.records(OFFSETS)}
+
+
+@pytest.mark.parametrize("partition_bytes", [1, 1 << 20])
+async def test_a_dead_letter_topic_that_is_not_there_holds_back_its_partitions_alone(
+    partition_bytes: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "STALLED_S", 0.05)
+    monkeypatch.setattr(dead_letters, "PARTITION_BYTES", partition_bytes)
+    world.target.producers.limit = 1 << 20
+    world.source.put("orders", GOOD, BAD, GOOD)
+    assigned = [TaskPartition(topic, 0, f"A.{topic}") for topic in ("orders", "parcels")]
+    async with world.running(world.spec_of(assigned, LETTERS)):
+        await world.until(lambda: any("letters" in line for line in world.link.problem_lines))
+        for _ in range(3):
+            world.source.put("orders", GOOD, BAD)
+            world.source.put("parcels", GOOD)
+            await asyncio.sleep(0.05)
+        await world.until(lambda: len(world.target.records("A.parcels")) == 3)
+        assert positions(world)["orders"] == 0
+        world.target.topic("letters")
+        await world.until(lambda: len(world.target.records("letters")) == 4)
+        await world.until(lambda: positions(world) == {"orders": 8, "parcels": 2})
+        await world.until(lambda: world.link.problem_lines == ())
+    assert world.target.records("A.orders") == [MASKED] * 5
+    assert world.target.records("letters") == [BAD] * 4
+
+
+def test_what_waits_for_dead_letters_is_given_back_and_fetched_again_when_they_are_written() -> None:
+    source = TopicPartition("orders", 0)
+    removed, added = [], []
+    fetcher = SimpleNamespace(remove=removed.append, add=lambda *place: added.append(place[:2]))
+    writer = SimpleNamespace(full=lambda _: True, send=lambda _group, _errors: None, stalled=True)
+    letters = FlowLetters(cast("DeadLetters", writer), source)
+    made = flow(Heard(), 0, letters=letters)
+    some = fetched(0, 10, batch(0, 10))
+    made.put(some)
+    stalled = StalledPartitions(
+        {source: made},
+        {},
+        fetcher,  # type: ignore[arg-type]
+        SimpleNamespace(troubled=True),  # type: ignore[arg-type]
+        SimpleNamespace(),  # type: ignore[arg-type]
+        problems=Problems(print),
+        target=cast("Cluster", None),
+        target_unreachable="B",
+        skips_corrupt=False,
+        skips_oversize=False,
+        letters=cast("DeadLetters", writer),
+    )
+    # A partition without letters goes on.
+    stalled.give_back()
+    assert (removed, made.stopped) == ([], False)
+    letters.add([RecordError(0, "mask", "no JSON", original=OriginalRecord(1, b"x"))])
+    letters.release(1)
+    stalled.give_back()
+    assert (removed, made.stopped) == ([source], True)
+    stalled.acknowledged(made)
+    assert (added, made.stopped) == ([(source, 0)], False)
