@@ -35,6 +35,7 @@ from mirror_connect.connectors.log_format import JSON, TEXT, LineFormatter, aske
 from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
+from mirror_connect.connectors.user_code.user_function import ALLOWED
 from mirror_connect.connectors.wording import likely_name
 
 log = logging.getLogger("mirror_connect.app")
@@ -140,6 +141,7 @@ def set_up_environment(config: CommonConfig, program: str) -> None:
     # Spark's tasks load such classes, too.
     os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
     os.environ[PLUGIN_MODULES] = ",".join(config.plugin_modules)
+    os.environ[ALLOWED] = ",".join(config.allowed_functions)
     for line in notices(config.spark, os.environ, program):
         log.warning("%s", line)
 

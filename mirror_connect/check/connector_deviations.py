@@ -101,6 +101,11 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         note="filters and changes records by [SQL](sql.md); MirrorMaker has none of the kind",
     ),
     ours(
+        "spark.transform.python",
+        note=
+            "filters and changes records by [a function of your own](python-transform.md); MirrorMaker has none of the kind",
+    ),
+    ours(
         "errors.deadletterqueue.topic.name", "errors.deadletterqueue.topic.replication.factor",
         "errors.deadletterqueue.context.headers.enable",
         note=

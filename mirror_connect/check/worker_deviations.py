@@ -146,6 +146,10 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "plugin.modules",
         note="installed modules that these may be of, in addition to those directories; none by default",
     ),
+    ours(
+        "spark.transform.python.allowed",
+        note="[functions of one's own](python-transform.md) that connectors may apply to records; none by default",
+    ),
     accepted("plugin.discovery", note="there are no plugins in Java"),
     accepted(
         "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",

@@ -123,10 +123,10 @@ class Application:
         if run.get("sql") is None:
             return start_query(self._session, handle, scratch, shared=run["shared"])
         # Most drivers never need these.
-        from mirror_connect.connectors.mirror.transform_sql import TransformSql  # noqa: PLC0415
+        from mirror_connect.connectors.mirror.record_transform import transform_from_json  # noqa: PLC0415
         from mirror_connect.spark_jobs.computing_query import start_computing_query  # noqa: PLC0415
 
-        return start_computing_query(self._session, handle, TransformSql.from_json(run["sql"]), scratch)
+        return start_computing_query(self._session, handle, transform_from_json(run["sql"]), scratch)
 
     def _stop(self, run_id: str, query: Any) -> None:
         try:

@@ -23,6 +23,8 @@ PAUSE_S: Final = 0.5
 MOST_TRIES: Final = 5
 MOST_PREVIEWS: Final = 2
 _PREVIEW: Final = "preview"
+# A preview with a function of the user's.
+_FUNCTION: Final = "function"
 
 
 class Questions:
@@ -52,7 +54,7 @@ class Questions:
         question = self._http.call("GET", "/question", timeout=HOLD_TIMEOUT_S)["question"]
         if question is None:
             return
-        if question["kind"] != _PREVIEW:
+        if question["kind"] not in (_PREVIEW, _FUNCTION):
             self._tell(question, self._answer(question))
         elif self._free.acquire(blocking=False):
             threading.Thread(target=self._preview, args=(question,), name="preview", daemon=True).start()
@@ -103,6 +105,10 @@ def _answered(session: SparkSession, kind: str, body: Any) -> Any:
         from mirror_connect.spark_jobs.compute.statement_preview import preview_answer  # noqa: PLC0415 — with pyarrow
 
         return preview_answer(session, body)
+    if kind == _FUNCTION:
+        from mirror_connect.spark_jobs.compute.function_preview import function_answer  # noqa: PLC0415 — with pyarrow
+
+        return function_answer(body)
     raise ValueError(f"a question of kind {kind}")
 
 

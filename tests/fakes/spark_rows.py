@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from mirror_connect.connectors.mirror.transform_function import TransformFunction
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.record_batch import split_fetch
-from mirror_connect.spark_jobs.compute.feeder import relayed
+from mirror_connect.spark_jobs.compute.feeder import relayed, transformed
 from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
+from mirror_connect.spark_jobs.compute.records_table import COLUMNS, SECRETS
 from mirror_connect.spark_jobs.compute.round_trip import RoundTrip
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
 
 # Names of abstract sockets follow from it, and all processes of a machine share those.
 TOKEN = uuid.uuid4().hex
 PARTITION = TopicPartition("orders", 3)
-_attempts = itertools.count()
+# Names of such sockets are the machine's: two processes with tests must not meet.
+_attempts = itertools.count(os.getpid() << 20)
 Row = dict[str, Any]
 Statement = Callable[[Row], Row]
+Change = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 def answered(rows: Any, statement: Statement) -> Any:
@@ -42,25 +47,12 @@ def answered(rows: Any, statement: Statement) -> Any:
     )
 
 
-class SparkRows:
-    """A round trip through a statement. `change(batches)`: what Spark makes of the rows on their way."""
+class _Trip:
+    """A round trip to a Spark without a JVM."""
 
-    def __init__(
-        self,
-        statement: Statement,
-        columns: tuple[str, ...] = ("value",),
-        changes: tuple[str, ...] = ("value",),
-        change: Callable[[Iterator[Any]], Iterator[Any]] = lambda batches: batches,
-        *,
-        secret_names: tuple[str, ...] = (),
-        text: str = "",
-    ) -> None:
-        self.attempt = next(_attempts)
-        self.listener = FeederListener(TOKEN, self.attempt)
-        fed = (answered(each, statement) for each in relayed(TOKEN, self.attempt))
-        self.trip = RoundTrip(
-            change(fed), self.listener, columns, changes, TransformSql(text, secret_names=secret_names)
-        )
+    def __init__(self, attempt: int, trip: RoundTrip) -> None:
+        self.attempt = attempt
+        self.trip = trip
         self.ended: list[ComputedBatch] = []
         self.trip.start()
 
@@ -75,3 +67,42 @@ class SparkRows:
         for each in made:
             self.trip.submit(each)
         return made
+
+
+class FunctionRows(_Trip):
+    """A round trip through a function of the user's, in its own process. `failed`: what its feeder has raised."""
+
+    def __init__(self, name: str, secret_names: tuple[str, ...] = (), change: Change = lambda batches: batches) -> None:
+        attempt = next(_attempts)
+        self.failed: list[Exception] = []
+
+        def fed() -> Iterator[Any]:
+            try:
+                yield from transformed(TOKEN, attempt, name)
+            except Exception as error:
+                self.failed.append(error)
+                raise
+
+        transform = TransformFunction(name, secret_names)
+        columns = (*COLUMNS, SECRETS) if secret_names else COLUMNS
+        super().__init__(attempt, RoundTrip(change(fed()), FeederListener(TOKEN, attempt), columns, (), transform))
+
+
+class SparkRows(_Trip):
+    """A round trip through a statement. `change(batches)`: what Spark makes of the rows on their way."""
+
+    def __init__(
+        self,
+        statement: Statement,
+        columns: tuple[str, ...] = ("value",),
+        changes: tuple[str, ...] = ("value",),
+        change: Change = lambda batches: batches,
+        *,
+        secret_names: tuple[str, ...] = (),
+        text: str = "",
+    ) -> None:
+        attempt = next(_attempts)
+        self.listener = FeederListener(TOKEN, attempt)
+        fed = (answered(each, statement) for each in relayed(TOKEN, attempt))
+        transform = TransformSql(text, secret_names=secret_names)
+        super().__init__(attempt, RoundTrip(change(fed), self.listener, columns, changes, transform))

@@ -127,6 +127,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "connectors/json_steps/java_date_format.py": "tests/unit/connectors/json_steps/test_kafka_transforms.py: texts of TimestampConverter, through connectors/json_steps/configured.py",
     "connectors/json_steps/java_numbers.py": "tests/unit/connectors/json_steps/test_kafka_transforms.py: numbers of Cast and MaskField, through connectors/json_steps/cast.py",
     "connectors/json_steps/timestamps.py": "tests/unit/connectors/json_steps/test_kafka_transforms.py: compared with Kafka's own class, through connectors/json_steps/configured.py",
+    "connectors/mirror/transform_function.py": "tests/unit/connectors/mirror/test_record_transform.py: what a config says, and what is told of it",
     "connectors/record_errors.py": "tests/unit/spark_jobs/copy/test_record_failures.py: errors of records",
     "connectors/record_steps.py": "tests/unit/kafka_io/records/test_record_transforms.py: what each step does, through kafka_io/records/record_transforms.py",
     "connectors/user_code/hidden_memory.py": "tests/unit/connectors/user_code/test_user_class.py: one system call",

@@ -32,6 +32,7 @@ from mirror_connect.connectors.config.table import ConfigTable, RefusedConfig, S
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.transform_sql import is_of_connectors
 from mirror_connect.connectors.spark_masters import problem_of
+from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING
 from mirror_connect.connectors.wording import unknown_names_line
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
@@ -77,6 +78,7 @@ class CommonConfig:
     client_id: str
     plugin_path: tuple[str, ...]
     plugin_modules: tuple[str, ...]
+    allowed_functions: tuple[str, ...]
     log_format: str
     task_listener: TaskListener
     spark: Mapping[str, str] = field(repr=False)
@@ -188,6 +190,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         client_id=settings.text("client.id"),
         plugin_path=tuple(settings["plugin.path"] or ()),
         plugin_modules=tuple(settings.texts("plugin.modules")),
+        allowed_functions=tuple(settings.texts(ALLOWED_SETTING)),
         task_listener=task_listener(settings),
         spark=_spark(settings),
         resolver=resolver,
@@ -269,7 +272,7 @@ def _spark(settings: Settings) -> dict[str, str]:
     given = {
         name: value
         for name, value in settings.originals.items()
-        if name.startswith("spark.") and not is_of_connectors(name)
+        if name.startswith("spark.") and not is_of_connectors(name) and name != ALLOWED_SETTING
     }
     return secured({"spark.master": settings.text("spark.master")} | given)
 

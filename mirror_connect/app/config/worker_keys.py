@@ -31,6 +31,7 @@ from mirror_connect.connectors.config.table import (
 from mirror_connect.connectors.config.validators import between, distinct, one_of, one_of_in_any_case, stands_for
 from mirror_connect.connectors.log_format import FORMATS, TEXT
 from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
+from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING, entry_problem
 from mirror_connect.connectors.wording import likely_name
 
 _JAVA: Final = "Of a Java worker; has no effect here."
@@ -175,6 +176,14 @@ METRICS_KEYS: Final = ConfigTable(
         validator=one_of("partition", "topic")),
 )
 
+
+def _functions(name: str, value: Any, quote: Quote) -> str | None:
+    for each in value or ():
+        if (problem := entry_problem(each)) is not None:
+            return f"Invalid value {quote(each)} for configuration {name}: {problem}"
+    return distinct()(name, value, quote)
+
+
 _SPARK_KEYS: Final = ConfigTable(
     # Four tries: Spark replaces a killed Python worker at once, in the same query.
     Key("spark.master", STRING, "local[64,4]", MEDIUM,
@@ -185,6 +194,10 @@ _SPARK_KEYS: Final = ConfigTable(
     Key("spark.driver.bindAddress", STRING, None, LOW,
         "Address that Spark's driver listens on. Not given: 127.0.0.1; on a cluster the one found for spark.driver.host, "
         "or every address if that is given."),
+    Key(ALLOWED_SETTING, LIST, [], LOW,
+        "Which functions of your own a connector may name (spark.transform.python): packages, modules, or "
+        "package.module:function. Not given: none. Whoever may write connector configs can have them run.",
+        validator=_functions),
 )
 
 # Only with a cluster as spark.master.

@@ -26,8 +26,9 @@ from mirror_connect.connectors.config.table import NULL_REFUSED, ValidatedKey, i
 from mirror_connect.connectors.config.values import parse
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.record_transform import RecordTransform, transform_of
 from mirror_connect.connectors.mirror.settings import PRODUCER_OVERRIDE
-from mirror_connect.connectors.mirror.transform_sql import OF_STATEMENTS, SQL, TransformSql, transform_sql_of
+from mirror_connect.connectors.mirror.transform_sql import OF_STATEMENTS, PYTHON, SQL
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
 from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, class_problem, is_user_class
 
@@ -40,7 +41,7 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
     return []
 
 
-async def _is_right(_: TransformSql) -> None:
+async def _is_right(_: RecordTransform) -> None:
     return None
 
 
@@ -52,7 +53,7 @@ class ConfigRules:
 
     `target_errors` finds settings of a resolved config that lead to another cluster than the rest; it may ask clusters.
 
-    `statement_error` asks Spark whether it can apply a statement: None, or the setting that is wrong with one line.
+    `statement_error` asks whether a statement or function can be applied: None, or the wrong setting with one line.
     """
 
     override_policy: OverridePolicy = field(default_factory=OverridePolicy)
@@ -61,7 +62,7 @@ class ConfigRules:
     converters: Mapping[str, str] = field(default_factory=dict)
     derived: bool = False
     exactly_once: Support = Support.DISABLED
-    statement_error: Callable[[TransformSql], Awaitable[tuple[str, str] | None]] = _is_right
+    statement_error: Callable[[RecordTransform], Awaitable[tuple[str, str] | None]] = _is_right
 
 
 class Validation:
@@ -178,11 +179,16 @@ class Validation:
         return found
 
     async def _of_statement(self, judged: Mapping[str, ValidatedKey], resolved: Config) -> dict[str, list[str]]:
-        """What Spark says of the statement, by setting. It is asked once all that is known without it is right."""
-        if SQL not in judged or any(judged[name].errors for name in judged if name.startswith(OF_STATEMENTS)):
+        """What Spark says of the statement, by setting. It is asked once all that is known without it is right.
+
+        Or what is wrong with the function.
+        """
+        if not judged.keys() & {SQL, PYTHON} or any(
+            judged[name].errors for name in judged if name.startswith(OF_STATEMENTS)
+        ):
             return {}
-        sql = transform_sql_of(resolved)
-        found = None if sql is None else await self._rules.statement_error(sql)
+        transform = transform_of(resolved)
+        found = None if transform is None else await self._rules.statement_error(transform)
         return {} if found is None else {found[0]: [f"Invalid {found[0]}: {found[1]}"]}
 
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:

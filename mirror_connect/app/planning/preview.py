@@ -18,13 +18,13 @@ from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.mirror_source import topic_selection
+from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform, transform_of
 from mirror_connect.connectors.mirror.settings import (
     admin_timeout_s,
     client_id,
     required_source_admin,
     source_consumer,
 )
-from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql, transform_sql_of
 from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import RecordError
@@ -150,7 +150,7 @@ class _Stepped:
     error: str | None
 
 
-async def _without_spark(_: TransformSql, __: Sequence[AskedRecord]) -> list[TransformedRecord]:
+async def _without_spark(_: RecordTransform, __: Sequence[AskedRecord]) -> list[TransformedRecord]:
     raise NotImplementedError
 
 
@@ -160,7 +160,7 @@ class Previewer:
     def __init__(
         self,
         transformed: Callable[
-            [TransformSql, Sequence[AskedRecord]], Awaitable[list[TransformedRecord]]
+            [RecordTransform, Sequence[AskedRecord]], Awaitable[list[TransformedRecord]]
         ] = _without_spark,
         topics: Callable[[Settings, float], Mapping[str, int]] = source_topics,
         reads: Callable[..., tuple[list[SourceRecord], str]] = last_records,
@@ -180,7 +180,7 @@ class Previewer:
         definition = connector_definition(resolved["connector.class"])
         if not isinstance(definition, MirrorSource):
             raise ConfigError("connector.class", definition.simple_name, "only a MirrorSourceConnector copies records")
-        settings, sql = definition.settings(resolved, raw), transform_sql_of(resolved)
+        settings, transform = definition.settings(resolved, raw), transform_of(resolved)
         loop = asyncio.get_running_loop()
         read = loop.run_in_executor(self._threads, self._read, settings, count, topic)
         try:
@@ -190,8 +190,8 @@ class Previewer:
             raise ClusterUnreachable(
                 f"The preview was not ready within {PREVIEW_S:g} s: the source is slow, or other previews are under way"
             ) from None
-        if sql is not None:
-            records, line = await self._by_statement(sql, records, line)
+        if transform is not None:
+            records, line = await self._by_spark(transform, records, line)
         letters = dead_letter_topic(settings)
         if letters is not None:
             goes = f". It would go to topic {letters.name}"
@@ -225,22 +225,27 @@ class Previewer:
             records.append(_stepped(record, copied_to, steps))
         return records, line
 
-    async def _by_statement(
-        self, sql: TransformSql, records: Sequence[_Stepped], line: str
+    async def _by_spark(
+        self, transform: RecordTransform, records: Sequence[_Stepped], line: str
     ) -> tuple[list[_Stepped], str]:
-        """The records behind the statement, too. Of many bytes, the newest ones."""
+        """The records behind the statement or function, too. Of many bytes, the newest ones."""
         fitting, size = len(records), 0
         while fitting and (size := size + len(records[fitting - 1].rest or b"")) <= STATEMENT_BYTES:
             fitting -= 1
         if fitting:
-            few = f"a statement's preview takes {STATEMENT_BYTES >> 20} MiB of records, and leaves out the {fitting} oldest"
+            setting, room = setting_of_transform(transform), STATEMENT_BYTES >> 20
+            few = f"a preview of {setting} takes {room} MiB of records, and leaves out the {fitting} oldest"
             line = "; ".join(filter(None, (line, few)))
         taken = list(records[fitting:])
         places = [place for place, each in enumerate(taken) if each.rest is not None]
         if places:
-            made = await self._transformed(sql, [_asked(taken[place]) for place in places])
+            made = await self._transformed(transform, [_asked(taken[place]) for place in places])
             for place, became in zip(places, made, strict=True):
-                error = None if became.error is None else f"transformation {SQL}: {became.error}"
+                error = (
+                    None
+                    if became.error is None
+                    else f"transformation {setting_of_transform(transform)}: {became.error}"
+                )
                 taken[place] = replace(
                     taken[place], kept=became.kept, timestamp=became.timestamp, rest=became.rest, error=error
                 )

@@ -26,6 +26,7 @@ from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
+from mirror_connect.connectors.user_code.user_function import ALLOWED
 from mirror_connect.kafka_io.client.java_options import for_tasks
 
 DRIVER: Final = ("-m", "mirror_connect.spark_jobs")
@@ -35,6 +36,7 @@ PASSED_ON: Final = (
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"),
     PLUGIN_PATH,
     PLUGIN_MODULES,
+    ALLOWED,
 )
 # And those by which Spark finds a cluster and logs in there: YARN, Kubernetes (fabric8's client), Kerberos.
 PASSED_ON_FOR_CLUSTERS: Final = (

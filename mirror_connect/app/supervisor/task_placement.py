@@ -21,7 +21,7 @@ from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.known_connectors import CONNECTORS
 from mirror_connect.connectors.mirror.mirror_source import MirrorSource
-from mirror_connect.connectors.mirror.transform_sql import TransformSql, transform_sql_of
+from mirror_connect.connectors.mirror.record_transform import RecordTransform, transform_of
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.connectors.user_code.user_class import is_user_class
 
@@ -137,12 +137,12 @@ class TaskPlacement:
         return self._clock() < self._alone_until.get(run.task, 0.0)
 
 
-def statement_of(run: TaskRun) -> TransformSql | None:
+def statement_of(run: TaskRun) -> RecordTransform | None:
     """What Spark does with the records of the run's task; None: nothing."""
     if not isinstance(CONNECTORS.get(run.identity.get("connector.class", "")), MirrorSource):
         return None
     try:
-        return transform_sql_of(run.identity)
+        return transform_of(run.identity)
     except ConfigError:
         return None  # the task says so, and copies nothing
 

@@ -48,6 +48,7 @@ from mirror_connect.connectors.mirror.filters import (
     TopicSelection,
     user_names,
 )
+from mirror_connect.connectors.mirror.record_transform import check_transform
 from mirror_connect.connectors.mirror.routed_policy import routed_policy
 from mirror_connect.connectors.mirror.settings import (
     METRIC_NAMES_KEY,
@@ -55,7 +56,7 @@ from mirror_connect.connectors.mirror.settings import (
     mirror_warnings,
     source_consumer,
 )
-from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, SQL, VALUE_SCHEMA, check_sql
+from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, PYTHON, SQL, VALUE_SCHEMA
 from mirror_connect.connectors.mirror.transforms import chain_of, check_transforms, has_route, json_parts
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
@@ -140,6 +141,9 @@ OWN_KEYS: Final = ConfigTable(
         "The fields of the JSON objects in values, as id BIGINT, name STRING. Then value.name is a field in the statement. "
         "An object with the changed fields is written as JSON."),
     Key(KEY_SCHEMA, STRING, None, LOW, "As spark.transform.value.schema, for keys."),
+    Key(PYTHON, STRING, None, LOW,
+        "A function of your own, package.module:function. It gets the records of a batch as columns of pyarrow, and returns "
+        "those that it changes, and which records are copied. The worker's spark.transform.python.allowed must name it."),
 ) + DEAD_LETTER_KEYS
 # fmt: on
 
@@ -163,7 +167,7 @@ class MirrorSource(ConnectorDefinition):
         _check_exactly_once(results, config)
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
         check_transforms(results, config, as_written)
-        check_sql(results, config, as_written)
+        check_transform(results, config, as_written)
         check_dead_letters(results, config, as_written)
         _check_sampling(results, config)
         _check_prefixed_acls(results, config)
@@ -187,7 +191,7 @@ class MirrorSource(ConnectorDefinition):
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect."""
-        converts = SQL in config or bool(json_parts(config))
+        converts = SQL in config or PYTHON in config or bool(json_parts(config))
         return [*mirror_warnings(config, converts=converts), *dead_letter_notices(config)]
 
 
@@ -221,11 +225,12 @@ def _check_sampling(results: dict[str, ValidatedKey], config: Mapping[str, str |
     if sampling is None or not sampling.parsed:
         return
     by_steps = results["transforms"].parsed and not _only_routes(config)
-    if by_steps or SQL in results:
+    by_spark = next((name for name in (SQL, PYTHON) if name in results), None)
+    if by_steps or by_spark is not None:
         sampling.errors.append(
             f"Invalid value {sampling.value} for configuration {SAMPLING_ENABLED}: copies of transformed records differ "
             f"from their originals, so they can't be verified: leave out this setting, or "
-            f"{'transforms' if by_steps else SQL}"
+            f"{'transforms' if by_steps else by_spark}"
         )
 
 

@@ -19,6 +19,8 @@ OF_STATEMENTS: Final = "spark.transform."
 SQL: Final = f"{OF_STATEMENTS}sql"
 VALUE_SCHEMA: Final = f"{OF_STATEMENTS}value.schema"
 KEY_SCHEMA: Final = f"{OF_STATEMENTS}key.schema"
+# In place of a statement: transform_function.py.
+PYTHON: Final = f"{OF_STATEMENTS}python"
 SECRET: Final = f"{OF_STATEMENTS}secret."
 MOST_SECRETS: Final = 100
 # Of one statement. Spark's parser needs more than its JVM has for 9,000 nested brackets, and all tasks end with the JVM.
@@ -32,7 +34,7 @@ Config = Mapping[str, str | None]
 
 def is_of_connectors(name: str) -> bool:
     """Whether a connector's config has this setting. Any other `spark.transform.NAME` is of Spark, in the worker's file."""
-    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA) or name.startswith(SECRET)
+    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON) or name.startswith(SECRET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +74,28 @@ def transform_sql_of(config: Config) -> TransformSql | None:
     for setting in (SQL, VALUE_SCHEMA, KEY_SCHEMA):
         if (problem := too_much(config.get(setting) or "")) is not None:
             raise ConfigError(setting, None, problem)
+    secrets = secrets_of_config(config)
+    return TransformSql(text, config.get(VALUE_SCHEMA), config.get(KEY_SCHEMA), tuple(secrets), secrets)
+
+
+def secrets_of_config(config: Config) -> dict[str, str]:
+    """The secrets by their names, sorted. ConfigError for a name that is none."""
     secrets = {name: config[SECRET + name] or "" for name in _secret_names(config)}
     for name in secrets:
         if (problem := _problem_of_name(name, secrets)) is not None:
             raise ConfigError(SECRET + name, None, problem)
-    return TransformSql(text, config.get(VALUE_SCHEMA), config.get(KEY_SCHEMA), tuple(secrets), secrets)
+    return secrets
 
 
-def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
-    """Adds the errors that can be known without Spark, and an entry for each secret."""
+def check_secrets(results: dict[str, ValidatedKey], config: Config, user: str) -> list[str]:
+    """Adds an entry for each secret, with its errors; their names. `user`: the setting of what gets them."""
     names = _secret_names(config)
     for name in names:
         setting = SECRET + name
         value = config[setting]
         # For a null there is an error already.
         found = results.setdefault(setting, ValidatedKey(setting, None, None, None, []))
-        found.key = Key(setting, PASSWORD, None, LOW, f"What secrets.{name} is in {SQL}.")
+        found.key = Key(setting, PASSWORD, None, LOW, f"What secrets.{name} is in {user}.")
         found.value = None if value is None else HIDDEN
         if (problem := _problem_of_name(name, names)) is not None:
             found.errors.append(f"Invalid {setting}: {problem}")
@@ -95,6 +103,12 @@ def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Conf
             found.errors.append(f"Invalid {setting}: it is empty: give it a value, or leave it out")
     if len(names) > MOST_SECRETS:
         results[SECRET + names[-1]].errors.append(f"Invalid {SECRET}*: more than {MOST_SECRETS} secrets")
+    return names
+
+
+def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
+    """Adds the errors that can be known without Spark, and an entry for each secret."""
+    names = check_secrets(results, config, SQL)
     if SQL not in config:
         for setting in (VALUE_SCHEMA, KEY_SCHEMA, *(SECRET + name for name in names)):
             if setting in results:

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_connect.connectors.mirror.transform_sql import SQL
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
@@ -26,7 +25,17 @@ from mirror_connect.kafka_io.records.record_columns import (
     TimesColumn,
     read_columns,
 )
-from mirror_connect.spark_jobs.compute.records_table import HEADERS, KEY, PAD, ROW, SECRETS, TIMESTAMP, VALUE
+from mirror_connect.spark_jobs.compute.records_table import (
+    CHANGEABLE,
+    CHANGED,
+    HEADERS,
+    KEY,
+    PAD,
+    ROW,
+    SECRETS,
+    TIMESTAMP,
+    VALUE,
+)
 
 TOPIC: Final = "topic"
 PARTITION: Final = "partition"
@@ -36,17 +45,18 @@ PROCESSED_AT: Final = "processed_at"
 PAD_BYTES: Final = 128 << 10
 # Of one message that warms Spark up.
 SAMPLES: Final = 200
-_TIME: Final = pa.timestamp("us", "UTC")
+TIME: Final = pa.timestamp("us", "UTC")
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+HEADERS_LIST: Final = pa.list_(_HEADER)
 _TYPES: Final[Mapping[str, Any]] = {
     TOPIC: pa.string(),
     PARTITION: pa.int32(),
     OFFSET: pa.int64(),
-    TIMESTAMP: _TIME,
+    TIMESTAMP: TIME,
     KEY: pa.binary(),
     VALUE: pa.binary(),
-    HEADERS: pa.list_(_HEADER),
-    PROCESSED_AT: _TIME,
+    HEADERS: HEADERS_LIST,
+    PROCESSED_AT: TIME,
 }
 _READ: Final = (TIMESTAMP, KEY, VALUE, HEADERS)
 # The numbers from 0 on, as many as were needed so far.
@@ -95,10 +105,10 @@ class Rows:
             elif name == OFFSET:
                 arrays.append(_offsets(batch))
             elif name == PROCESSED_AT:
-                arrays.append(_numbers(_TIME, "q", [now_us] * count))
+                arrays.append(_numbers(TIME, "q", [now_us] * count))
             elif name == TIMESTAMP:
                 assert found.timestamps is not None
-                arrays.append(pa.Array.from_buffers(_TIME, count, [None, pa.py_buffer(found.timestamps.values)]))
+                arrays.append(pa.Array.from_buffers(TIME, count, [None, pa.py_buffer(found.timestamps.values)]))
             elif name == HEADERS:
                 assert found.headers is not None
                 arrays.append(_headers(found.headers, count))
@@ -146,10 +156,38 @@ def _headers(column: HeadersColumn, count: int) -> Any:
     size = len(memoryview(column.names.offsets)) // 4 - 1
     fields = [_bytes(column.names, size, pa.string()), _bytes(column.contents, size, pa.binary())]
     structs = pa.StructArray.from_arrays(fields, fields=list(_HEADER))
-    return pa.Array.from_buffers(pa.list_(_HEADER), count, [None, pa.py_buffer(column.offsets)], children=[structs])
+    return pa.Array.from_buffers(HEADERS_LIST, count, [None, pa.py_buffer(column.offsets)], children=[structs])
 
 
 # What comes back.
+
+
+def function_changes(parts: Sequence[Any], batch: ProducerBatch) -> dict[str, Any]:
+    """The columns that a function has changed of these rows, by name; what it has left in some rows is as in the batch."""
+    masks = whole_column(parts, CHANGED)
+    different = pc.unique(masks).to_pylist()
+    found = {}
+    for number, name in enumerate(CHANGEABLE):
+        bits = [mask >> number & 1 for mask in different]
+        if not any(bits):
+            continue
+        column = whole_column(parts, name)
+        if not all(bits) and name != TIMESTAMP:
+            # A null timestamp is the record's own anyway.
+            bit = pa.scalar(1 << number, pa.int32())
+            column = pc.if_else(pc.equal(pc.bit_wise_and(masks, bit), bit), column, _own(name, batch))
+        found[name] = column
+    return found
+
+
+def _own(name: str, batch: ProducerBatch) -> Any:
+    found = read_columns(batch, (name,))
+    if name == HEADERS:
+        assert found.headers is not None
+        return _headers(found.headers, batch.count)
+    column = found.keys if name == KEY else found.values
+    assert column is not None
+    return _bytes(column, batch.count, pa.binary())
 
 
 def whole_column(parts: Sequence[Any], name: str) -> Any:
@@ -163,9 +201,8 @@ def keep_column(kept: Any) -> KeepColumn | None:
     return None if kept.true_count == len(kept) else KeepColumn(memoryview(kept.buffers()[1]), kept.offset)
 
 
-def changes_of(parts: Sequence[Any], names: Sequence[str], keep: KeepColumn | None) -> Changes:
-    """What these rows change of the records. `names`: of the columns that come back."""
-    found = {name: whole_column(parts, name) for name in names}
+def changes_of(found: Mapping[str, Any], keep: KeepColumn | None) -> Changes:
+    """What rows change of the records. `found`: the changed columns that came back, by name."""
     times = found.get(TIMESTAMP)
     return Changes(
         keep,
@@ -203,11 +240,17 @@ def _headers_of(column: Any) -> HeadersColumn | None:
 
 
 class RowErrors:
-    """The errors of the rows of a batch. `reasons`: the column of them. `originals`: the source's records, by offset."""
+    """The errors of the rows of a batch. `reasons`: the column of them. `setting`: of what raised them.
 
-    def __init__(self, batch: ProducerBatch, reasons: Any, originals: Mapping[int, OriginalRecord]) -> None:
+    `originals`: the source's records, by offset.
+    """
+
+    def __init__(
+        self, batch: ProducerBatch, reasons: Any, setting: str, originals: Mapping[int, OriginalRecord]
+    ) -> None:
         self._originals = originals
         self._batch = batch
+        self._setting = setting
         self._reasons = reasons
         found = read_columns(batch, (KEY, VALUE))
         assert found.keys is not None
@@ -220,7 +263,7 @@ class RowErrors:
         ((offset, _),) = SourceOffsets(self._batch).of(number, 1)
         return RecordError(
             offset,
-            SQL,
+            self._setting,
             self._reasons[number].as_py(),
             key=self._keys[number].as_py(),
             value=self._values[number].as_py(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from mirror_connect.connectors.mirror.transform_function import TransformFunction
 from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, VALUE_SCHEMA, TransformSql
 from mirror_connect.spark_jobs.compute.expressions import null_if_it_fails
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
@@ -30,12 +31,21 @@ HIDDEN: Final = (ROW, PAD)
 # What comes back beside them and the changed columns.
 KEEP: Final = "__keep"
 ERROR: Final = "__error"
+# Of rows that a function has made: a bit for each column of CHANGEABLE that it has changed. In others it is null.
+CHANGED: Final = "__changed"
+# In its place, if the function itself is wrong. Then the error of the row is not about the record.
+FUNCTION_FAULT: Final = -1
 # Behind each a column of bytes: the text of an object in it, whether there is something else, whether there is anything.
 _GIVEN: Final = "__given_"
 _BAD: Final = "__bad_"
 _THERE: Final = "__there_"
 _OBJECT: Final = r"(?s)^\s*\{.*\}\s*$"
 _OPTIONS: Final = {"mode": "FAILFAST", "columnNameOfCorruptRecord": "__corrupt"}
+
+
+def columns_of_function(transform: TransformFunction) -> tuple[str, ...]:
+    """What a function gets of each record: all of it."""
+    return (*COLUMNS, SECRETS) if transform.secret_names else COLUMNS
 
 
 def frame_type(columns: Iterable[str], sql: TransformSql) -> StructType:

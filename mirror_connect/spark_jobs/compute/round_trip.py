@@ -24,7 +24,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform
+from mirror_connect.connectors.mirror.transform_function import TransformFunction
+from mirror_connect.connectors.mirror.transform_sql import PYTHON, SQL
 from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.compression import NONE, CodecError, compress, decompress
@@ -36,12 +39,13 @@ from mirror_connect.spark_jobs.compute.arrow_rows import (
     RowErrors,
     Rows,
     changes_of,
+    function_changes,
     keep_column,
     row_numbers,
     whole_column,
 )
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, closed_quietly
-from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, ROW
+from mirror_connect.spark_jobs.compute.records_table import CHANGED, ERROR, FUNCTION_FAULT, KEEP, ROW
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
 from mirror_connect.spark_jobs.task_context import SparkLostError
 
@@ -116,13 +120,14 @@ class RoundTrip:
         listener: FeederListener,
         columns: Sequence[str],
         changes: Sequence[str],
-        sql: TransformSql,
+        transform: RecordTransform,
     ) -> None:
-        self.sql = sql
+        self.transform = transform
+        self._by_function = isinstance(transform, TransformFunction)
         self._rows = rows
         self._listener = listener
         self._changes = tuple(changes)
-        self._encoder = Rows(columns, sql.secret_names)
+        self._encoder = Rows(columns, transform.secret_names)
         self._loop: asyncio.AbstractEventLoop | None = None
         # Of batches; of what `_take` has seen; None at the end.
         self._submitted: queue.SimpleQueue[ComputedBatch | _Flushed | None] = queue.SimpleQueue()
@@ -258,7 +263,7 @@ class RoundTrip:
         pieces = rewrite(
             _plain(batch.view), batch.from_offset, batch.steps, filter_some, on_error, most_bytes=PIECE_BYTES
         )
-        yield from uncompressed_pieces(batch.view, pieces, on_error)
+        yield from uncompressed_pieces(batch.view, pieces, on_error, setting_of_transform(self.transform))
 
     def _send_piece(self, stream: Any, sent: _Sent) -> None:
         piece = sent.piece
@@ -278,7 +283,7 @@ class RoundTrip:
         try:
             for rows in self._rows:
                 self._take(rows)
-        except (StrangeRowsError, CorruptBatchError, ValueError) as error:
+        except (StrangeRowsError, CorruptBatchError, ConfigError, ValueError) as error:
             self._fail(error)
             # Spark goes on only if it gets rid of its rows.
             self._drain()
@@ -365,13 +370,16 @@ class RoundTrip:
         if sent.grown > MOST_TRANSFORMED:
             raise CorruptBatchError(piece.first_offset, TOO_LARGE)
         errors, kept = whole_column(parts, ERROR), whole_column(parts, KEEP)
+        if self._by_function:
+            self._check_function(parts, errors)
         failed: RecordError | None = None
         skipped = 0
         if errors.null_count < len(errors):
             kept = pc.and_(kept, errors.is_null())
             failing = [number for number, there in enumerate(errors.is_valid().to_pylist()) if there]
             letters = sent.trip.batch.skipped.letters is not None
-            found = RowErrors(piece, errors, self._originals(sent, failing) if letters else {})
+            from_source = self._originals(sent, failing) if letters else {}
+            found = RowErrors(piece, errors, setting_of_transform(self.transform), from_source)
             if self._tolerant:
                 skipped = len(failing)
                 with self._lock:
@@ -385,10 +393,11 @@ class RoundTrip:
                 skipped = rest
         keep = keep_column(kept)
         filtered = len(kept) - kept.true_count - skipped
-        if keep is None and not self._changes:
+        changed = self._changed_columns(sent)
+        if keep is None and not changed:
             piece.records, piece.codec = compress(sent.codec, piece.records), sent.codec
             return piece, 0, None
-        made = with_columns(piece, changes_of(parts, self._changes, keep), sent.codec)
+        made = with_columns(piece, changes_of(changed, keep), sent.codec)
         if made is not None and failed is not None:
             made.last_offset = failed.offset - 1
         return made, filtered, failed
@@ -399,6 +408,18 @@ class RoundTrip:
         wanted = {first for number in failing for first, _ in places.of(number, 1)}
         batch = sent.trip.batch
         return originals(batch.view, batch.from_offset, wanted)
+
+    def _changed_columns(self, sent: _Sent) -> dict[str, Any]:
+        """The columns that came back changed."""
+        if self._by_function:
+            return function_changes(sent.parts, sent.piece)
+        return {name: whole_column(sent.parts, name) for name in self._changes}
+
+    def _check_function(self, parts: Sequence[Any], errors: Any) -> None:
+        """ConfigError if the function itself is wrong, whatever the records are."""
+        at = pc.index(whole_column(parts, CHANGED), pa.scalar(FUNCTION_FAULT, pa.int32())).as_py()
+        if at >= 0:
+            raise ConfigError(PYTHON, None, errors[at].as_py())
 
     # Both.
 
@@ -457,11 +478,14 @@ def originals(view: BatchView, from_offset: int, wanted: Collection[int]) -> dic
 
 
 def uncompressed_pieces(
-    view: BatchView, pieces: Iterable[ProducerBatch], on_error: Callable[[RecordError], None] | None = None
+    view: BatchView,
+    pieces: Iterable[ProducerBatch],
+    on_error: Callable[[RecordError], None] | None = None,
+    setting: str = SQL,
 ) -> Iterator[tuple[ProducerBatch, int]]:
     """These pieces of a batch, and the codec that each gets again. CorruptBatchError.
 
-    `on_error` gets a record that is too large, which is then left out. Without it RecordError.
+    `on_error` gets a record that is too large, which is then left out. Without it RecordError. `setting`: of the error.
     """
     for piece in pieces:
         codec = piece.codec if view.magic < 2 else view.codec
@@ -471,7 +495,7 @@ def uncompressed_pieces(
             ((offset, _),) = SourceOffsets(piece).of(0, 1)
             error = RecordError(
                 offset,
-                SQL,
+                setting,
                 f"it has {len(piece.records)} bytes, and at most {MOST_BYTES} go through Spark",
                 original=originals(view, offset, {offset}).get(offset),
             )

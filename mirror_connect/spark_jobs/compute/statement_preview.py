@@ -50,7 +50,7 @@ def preview_answer(session: SparkSession, body: Any) -> dict[str, Any]:
     rows = Rows(statement.columns, sql.secret_names)
     rows.know(body["secrets"])
     found = _transformed(session, statement, rows, records)
-    return {"records": [each.to_json() for each in _limited(found)]}
+    return {"records": [each.to_json() for each in limited(found)]}
 
 
 def _transformed(
@@ -102,7 +102,7 @@ def _record(row: dict[str, Any], piece: ProducerBatch, changes: Sequence[str]) -
     schema = pa.schema([(name, _TYPES[name]) for name in changes])
     values = pa.RecordBatch.from_pylist([{name: row[name] for name in changes}], schema)
     try:
-        made = with_columns(piece, changes_of([values], changes, None), NONE)
+        made = with_columns(piece, changes_of({name: values.column(name) for name in changes}, None), NONE)
     except CorruptBatchError as error:
         return TransformedRecord(False, timestamp, None, str(error))
     assert made is not None
@@ -110,7 +110,7 @@ def _record(row: dict[str, Any], piece: ProducerBatch, changes: Sequence[str]) -
     return TransformedRecord(True, timestamp, rest)
 
 
-def _limited(found: Sequence[TransformedRecord]) -> list[TransformedRecord]:
+def limited(found: Sequence[TransformedRecord]) -> list[TransformedRecord]:
     """Those that are too much for one answer are told without their bytes."""
     left, told = MOST_BYTES, []
     for each in found:

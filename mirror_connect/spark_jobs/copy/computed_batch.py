@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql, transform_sql_of
+from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform, transform_of
+from mirror_connect.connectors.mirror.transform_sql import SQL
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
@@ -15,9 +16,9 @@ from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatc
 
 
 class Computing(Protocol):
-    """What takes batches to Spark and back. `sql`: what Spark does with them; no value of a secret is in it."""
+    """What takes batches to Spark and back. `transform`: what Spark does with them; no value of a secret is in it."""
 
-    sql: TransformSql
+    transform: RecordTransform
 
     def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:
         """In the event loop that batches will be submitted in. `secrets`: the values, by their names.
@@ -40,10 +41,11 @@ def begin_computing(config: Mapping[str, str | None], computing: Computing | Non
 
     `computing`: what this process has; None: nothing transforms its records.
     """
-    wanted = transform_sql_of(config)
-    found = None if computing is None else computing.sql
+    wanted = transform_of(config)
+    found = None if computing is None else computing.transform
     if (None if wanted is None else wanted.to_json()) != (None if found is None else found.to_json()):
-        raise ConfigError(SQL, None, "Spark has another statement for this task, or none. Restart the task")
+        setting = SQL if wanted is None else setting_of_transform(wanted)
+        raise ConfigError(setting, None, "Spark has another one for this task, or none. Restart the task")
     if computing is not None and wanted is not None:
         computing.begin(wanted.secrets, tolerant=config.get("errors.tolerance") == "all")
 

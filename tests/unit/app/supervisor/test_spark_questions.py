@@ -77,7 +77,7 @@ async def test_a_held_request_ends_with_spark() -> None:
 
 async def test_an_answer_about_a_statement_is_a_setting_and_a_line() -> None:
     questions = SparkQuestions(lambda: None)
-    reader = StatementReader(questions)
+    reader = StatementReader(questions, local=True)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
     answers = (
         {"columns": [], "changes": [], "filters": False},
@@ -96,7 +96,7 @@ async def test_an_answer_about_a_statement_is_a_setting_and_a_line() -> None:
 async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
     questions = SparkQuestions(lambda: None)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
-    asking = asyncio.create_task(StatementReader(questions).error(sql))
+    asking = asyncio.create_task(StatementReader(questions, local=True).error(sql))
     question = await questions.next(LONG_S)
     assert "geheim" not in str(question)
     asking.cancel()
@@ -105,7 +105,7 @@ async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
 
 async def test_a_preview_sends_records_with_secrets_and_gets_what_they_become() -> None:
     questions = SparkQuestions(lambda: None)
-    reader = StatementReader(questions)
+    reader = StatementReader(questions, local=True)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
     record = AskedRecord(TopicPartition("t", 1), 5, 1000, b"\x01\xff")
     became = [TransformedRecord(True, 9, b"\x00"), TransformedRecord(False, 1000, None, "WHERE raised an error")]
@@ -123,7 +123,7 @@ async def test_a_preview_sends_records_with_secrets_and_gets_what_they_become() 
 
 async def test_a_statement_that_a_preview_cannot_apply_is_an_error_of_its_setting() -> None:
     questions = SparkQuestions(lambda: None)
-    asking = asyncio.create_task(StatementReader(questions).transformed(TransformSql("SELECT"), []))
+    asking = asyncio.create_task(StatementReader(questions, local=True).transformed(TransformSql("SELECT"), []))
     await answered(questions, {"problem": "it is wrong", "setting": None})
     with pytest.raises(ConfigError, match=r"spark\.transform\.sql: it is wrong"):
         await asking

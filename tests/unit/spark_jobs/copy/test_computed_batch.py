@@ -22,7 +22,7 @@ class Computing:
     """What a process has."""
 
     def __init__(self, text: str, secret_names: tuple[str, ...]) -> None:
-        self.sql = TransformSql(text, secret_names=secret_names)
+        self.transform = TransformSql(text, secret_names=secret_names)
         self.secrets: Mapping[str, str] | None = None
 
     def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:

@@ -1,0 +1,214 @@
+"""Records that a user's function filters and masks on their way, with real Spark and brokers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
+
+import httpx
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local import LocalCluster
+from tests.brokers import messages
+from tests.e2e.ends import end_offsets
+from tests.e2e.product import Product, mirror_config
+from tests.e2e.test_sql import processes
+from tests.seeds import chance
+from tests.waiting import wait_for, wait_for_state
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.long]
+
+PARTITIONS: Final = 3
+SALT: Final = "pepper-and-salt"
+MODULE: Final = """
+import hashlib
+import json
+
+import pyarrow as pa
+
+
+def mask(records):
+    salt = records["secrets"][0].as_py()["SALT"]
+    values, keep = [], []
+    for text in records["value"].to_pylist():
+        row = None if text is None else json.loads(text)
+        if row is not None:
+            row["email"] = hashlib.sha256((salt + row["email"]).encode()).hexdigest()
+        values.append(None if row is None else json.dumps(row).encode())
+        keep.append(row is None or row["country"] == "EU")
+    return {"value": pa.array(values, pa.binary()), "keep": keep}
+
+
+def short(records):
+    return {"value": [b"x"] * (len(records) + 1)}
+"""
+
+
+def value_of(number: int) -> dict[str, Any]:
+    return {"id": number, "country": ("EU", "US")[number % 2], "email": f"u{number}@example.org", "note": "x" * 80}
+
+
+class Link:
+    """JSON records at the source, each tenth a tombstone, and what of them is on the target."""
+
+    def __init__(self, source: LocalCluster, target: LocalCluster, product: Product) -> None:
+        self.topic = f"python-{time.time_ns()}"
+        self.source, self.target, self.product = source, target, product
+        self.remote = f"A.{self.topic}"
+        self.count = 0
+        source.create_topic(self.topic, PARTITIONS)
+        self._producer = Producer({**source.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
+
+    def config(self, function: str = "masking:mask") -> dict[str, str]:
+        return {
+            **mirror_config(self.source, self.target, self.topic),
+            "spark.transform.python": function,
+            "spark.transform.secret.SALT": SALT,
+        }
+
+    def put(self, function: str = "masking:mask", tolerance: str = "none") -> None:
+        self.product.put(self.topic, {**self.config(function), "errors.tolerance": tolerance})
+
+    def write(self, count: int, value: bytes | None = None) -> None:
+        """So many records more in each partition."""
+        for number in range(self.count, self.count + count):
+            content = None if number % 10 == 7 else json.dumps(value_of(number)).encode()
+            for partition in range(PARTITIONS):
+                self._producer.produce(self.topic, value or content, b"%d" % number, partition=partition)
+            self._producer.poll(0)
+        self.count += count
+        assert self._producer.flush(120) == 0
+
+    @property
+    def wanted(self) -> list[int]:
+        """The numbers that are kept of each partition."""
+        return [number for number in range(self.count) if number % 10 == 7 or number % 2 == 0]
+
+    def copied(self) -> int:
+        with contextlib.suppress(Exception):
+            return sum(end_offsets(self.target, self.remote).values())
+        return 0
+
+    def wait_all(self) -> None:
+        wanted = PARTITIONS * len(self.wanted)
+        wait_for(lambda: self.copied() >= wanted, f"{wanted} records are copied", 180, arrived=self.copied)
+
+    def check(self) -> None:
+        """All kept records are there, masked and in order."""
+        for partition in range(PARTITIONS):
+            numbers = []
+            for message in messages(self.target, self.remote, partition):
+                number = int(message.key() or b"")
+                numbers.append(number)
+                content = message.value()
+                if number % 10 == 7:
+                    assert content is None
+                    continue
+                masked = hashlib.sha256(f"{SALT}u{number}@example.org".encode()).hexdigest()
+                assert json.loads(content or b"") == {**value_of(number), "email": masked}
+            assert sorted(set(numbers)) == self.wanted
+            for before, after in itertools.pairwise(numbers):
+                assert after == self.wanted[self.wanted.index(before) + 1] or after <= before
+
+
+@pytest.fixture(scope="module")
+def worker(target_cluster: LocalCluster) -> Iterator[Product]:
+    made = Product(target_cluster, group="python", properties={"spark.transform.python.allowed": "masking"})
+    plugins = made.directory / "plugins"
+    plugins.mkdir()
+    (plugins / "masking.py").write_text(MODULE)
+    with made:
+        yield made
+
+
+@pytest.fixture
+def link(source_cluster: LocalCluster, target_cluster: LocalCluster, worker: Product) -> Iterator[Link]:
+    made = Link(source_cluster, target_cluster, worker)
+    yield made
+    worker.delete(made.topic)
+
+
+def _function(product: Product) -> psutil.Process | None:
+    for each in psutil.Process(product.process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if any("function_process" in part for part in each.cmdline()):
+                return each
+    return None
+
+
+def test_records_are_filtered_and_masked_and_no_secret_is_told(link: Link, worker: Product) -> None:
+    link.write(300)
+    link.put()
+    link.wait_all()
+    link.check()
+    assert SALT not in worker.log_file.read_text()
+    assert _function(worker) is not None
+    # The function's process ends with its task.
+    worker.call("PUT", f"{worker.connector_path(link.topic)}/stop")
+    wait_for_state(lambda: _function(worker) is None, "the function's process has ended")
+
+
+@pytest.mark.parametrize("rounds", [3, 30])
+def test_killed_processes_lose_nothing_and_keep_the_order(rounds: int, link: Link, worker: Product) -> None:
+    random: Random = chance("python")
+    link.write(100)
+    link.put()
+    link.wait_all()
+    for turn in range(rounds):
+        link.write(random.randint(100, 1_000))
+        time.sleep(random.random())
+        if turn and turn % 10 == 0:
+            # After twelve deaths a task is FAILED.
+            worker.call("POST", f"{worker.connector_path(link.topic)}/tasks/0/restart")
+            worker.wait_running(link.topic)
+        wait_for_state(lambda: _function(worker) is not None, f"the function's process is there before kill {turn}")
+        feeder, task = processes(worker)
+        victim = random.choice([_function(worker), feeder, task])
+        with contextlib.suppress(psutil.Error):
+            if victim is not None:
+                victim.kill()
+        link.write(50)
+        link.wait_all()
+    link.check()
+
+
+def test_a_record_that_raises_is_named_and_with_tolerance_it_alone_is_left_out(link: Link, worker: Product) -> None:
+    link.write(20)
+    link.write(1, b"no JSON")
+    link.write(20)
+    link.put()
+    worker.wait_states(link.topic, ["RUNNING", "FAILED"])
+    trace = worker.status(link.topic)["tasks"][0]["trace"]
+    assert f"{link.topic}, partition " in trace
+    assert "offset 20: transformation spark.transform.python can't " in trace
+    assert "masking:mask raised JSONDecodeError (line " in trace
+    assert "no JSON" not in trace
+    link.put(tolerance="all")
+    wanted = PARTITIONS * (len(link.wanted) - 1)
+    wait_for(lambda: link.copied() >= wanted, f"{wanted} records are copied", 180, arrived=link.copied)
+
+
+def test_a_wrong_function_is_refused_or_ends_the_task_with_one_line(link: Link, worker: Product) -> None:
+    for function, text in (
+        ("os:system", "the worker's file must allow it"),
+        ("masking:nothing", "module masking has no function nothing"),
+        ("masking.more:mask", "there is no module masking.more"),
+    ):
+        refused = worker.rest.put(f"/connectors/{link.topic}/config", json=link.config(function))
+        assert refused.status_code == httpx.codes.BAD_REQUEST
+        assert text in refused.json()["message"]
+    link.write(20)
+    link.put("masking:short")
+    worker.wait_states(link.topic, ["RUNNING", "FAILED"])
+    trace = worker.status(link.topic)["tasks"][0]["trace"]
+    assert trace.count("\n") == 1
+    assert "masking:short returned" in trace
+    assert link.copied() == 0
