@@ -15,6 +15,7 @@ from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.filters import TopicSelection
 from mirror_connect.connectors.mirror.mirror_source import MirrorSource, topic_selection
+from mirror_connect.connectors.mirror.record_transform import setting_of_transform, transform_of
 from mirror_connect.connectors.mirror.settings import (
     source_admin,
     source_consumer,
@@ -93,6 +94,11 @@ def link_of(
     if not chain_of(config).keeps_records:
         raise CannotCompareError(
             f"{name} transforms records ({config.get('transforms')}), so the copies differ from their originals: "
+            "compare them with a consumer of your own"
+        )
+    if (transform := transform_of(config)) is not None:
+        raise CannotCompareError(
+            f"{name} transforms records ({setting_of_transform(transform)}), so the copies differ from their originals: "
             "compare them with a consumer of your own"
         )
     return Link(

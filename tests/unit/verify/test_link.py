@@ -84,6 +84,15 @@ def test_copies_are_looked_for_where_routes_lead() -> None:
     assert link_of("m", {**CONFIG, **ROUTE}).remote_topic("orders") == "sales-orders"
 
 
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [("spark.transform.sql", "SELECT * FROM records WHERE offset > 3"), ("spark.transform.python", "masking:mask")],
+)
+def test_copies_of_records_that_spark_transforms_are_not_compared(setting: str, text: str) -> None:
+    with pytest.raises(CannotCompareError, match=rf"m transforms records \({setting}\)"):
+        link_of("m", {**CONFIG, setting: text})
+
+
 def test_copies_of_other_records_are_not_compared() -> None:
     config = {**CONFIG, **ROUTE, "transforms": "route,all", "transforms.all.type": "Filter"}
     with pytest.raises(CannotCompareError, match=r"m transforms records \(route,all\)"):
