@@ -22,6 +22,7 @@ from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, 
 from mirror_connect.connectors.config.table import REQUIRED, ConfigTable, Key
 from mirror_connect.connectors.config.values import LIST, wire_text
 from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
 from mirror_connect.kafka_io.client.copier_settings import (
     CONSUMER_HONOURED,
@@ -120,7 +121,14 @@ def document() -> str:
 
 
 def _worker() -> list[str]:
-    own = ConfigTable(*(key for key in WORKER_KEYS if key.name not in SECURITY and not key.name.startswith("spark.")))
+    # All other spark.* are Spark's.
+    own = ConfigTable(
+        *(
+            key
+            for key in WORKER_KEYS
+            if key.name not in SECURITY and (not key.name.startswith("spark.") or key.name == ALLOWED_SETTING)
+        )
+    )
     prefixes = ", ".join(f"`{prefix}*`" for prefix in KNOWN_PREFIXES)
     return [
         "## Worker\n",
