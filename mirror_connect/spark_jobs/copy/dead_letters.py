@@ -346,11 +346,13 @@ class _LetterFeed:
         group, letter = given[at]
         where = f"{group.flow.partition.topic}, partition {group.flow.partition.partition}, offset {letter.offset}"
         what = f"{where}: the dead letter topic {self._letters.topic} refuses the record"
+        refused = len(given)
         if isinstance(error, OversizeRecordError):
+            refused = 1
             what += f", which has {error.size} bytes there: {error.remedy(None)}"
         else:
             what += f": {error}"
-        self._letters.fail(PartitionRefusedError(f"{what}. Then restart the task", error.offset), len(given))
+        self._letters.fail(PartitionRefusedError(f"{what}. Then restart the task", error.offset), refused)
 
     def committed(self) -> None:
         """See TransactionalFeed."""
