@@ -59,7 +59,7 @@ def run(
     monkeypatch.setattr(application.threading, "Thread", _Now)
     monkeypatch.setattr(application, "warm_up", warm_up or (lambda *_: done.append("nothing")))
     monkeypatch.setattr(application, "start_query", lambda _, handle, __, **___: done.append(handle.run_id))
-    hello = {"url": "http://127.0.0.1:1", "token": "t", "scratch": str(scratch)}
+    hello = {"url": "http://127.0.0.1:1", "token": "t", "scratch": str(scratch), "statements": False}
     with pytest.raises(_Over):
         Application(hello, _Session()).run()  # type: ignore[arg-type]
     return done

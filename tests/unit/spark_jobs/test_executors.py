@@ -57,7 +57,8 @@ class _Session:
 
 
 def _room(session: Any) -> dict[str, Any]:
-    return Application({"url": "http://127.0.0.1:1", "token": "t", "scratch": "/s"}, session)._room()
+    hello = {"url": "http://127.0.0.1:1", "token": "t", "scratch": "/s", "statements": False}
+    return Application(hello, session)._room()
 
 
 def test_the_executors_are_told_without_the_driver() -> None:

@@ -30,7 +30,7 @@ def test_a_commit_that_waits_for_ranges_makes_the_next_one_no_later() -> None:
         task._stalled, task._producer, task._flows, task._touched = mock.Mock(), mock.Mock(), {}, {}
         task._mapping = mock.Mock(before_commit=slow, problems=(), behind=lambda: ())
         task._source_offsets = mock.Mock(commit=lambda: times.append(asyncio.get_running_loop().time()))
-        task._committing = asyncio.Lock()
+        task._committing, task._letters, task._transactions = asyncio.Lock(), None, None
         committing = asyncio.create_task(task._commit_for_ever())
         await asyncio.sleep(10 * COMMIT_S)
         committing.cancel()
