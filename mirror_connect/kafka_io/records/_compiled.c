@@ -1737,6 +1737,75 @@ done:
     return result;
 }
 
+static inline int is_json_space(uint8_t byte)
+{
+    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+/* Whether anything but space follows the JSON object that begins the text. Brackets in strings count for nothing. */
+static int goes_on_behind_object(const uint8_t *at, const uint8_t *end)
+{
+    int depth = 0, in_string = 0;
+    for (; at < end && is_json_space(*at); at++)
+        ;
+    if (at == end || *at != '{')
+        return 0;
+    for (; at < end; at++) {
+        if (in_string) {
+            if (*at == '\\')
+                at++;
+            else if (*at == '"')
+                in_string = 0;
+        } else if (*at == '"') {
+            in_string = 1;
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+        } else if ((*at == '}' || *at == ']') && --depth == 0) {
+            for (at++; at < end && is_json_space(*at); at++)
+                ;
+            return at < end;
+        }
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(trailing_tokens_doc,
+"trailing_tokens(offsets, data, count) -> tuple of rows\n\n"
+"The rows of an array of bytes in which something follows a JSON object; see json_objects.py. ValueError if the array does\n"
+"not have so many rows.");
+
+static PyObject *trailing_tokens(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *offsets, *data, *found = NULL;
+    Py_ssize_t count;
+    if (!PyArg_ParseTuple(args, "OOn", &offsets, &data, &count))
+        return NULL;
+    Held held = {.used = 0};
+    const Py_buffer *const spans = hold(&held, offsets);
+    const Py_buffer *const bytes = spans == NULL ? NULL : hold(&held, data);
+    PyObject *rows = bytes == NULL ? NULL : PyList_New(0);
+    for (Py_ssize_t row = 0; rows != NULL && row < count; row++) {
+        uint32_t from, until;
+        if (!span_of(spans, (uint64_t)row, (uint64_t)bytes->len, &from, &until)) {
+            PyErr_SetString(PyExc_ValueError, "the column has fewer rows");
+            goto done;
+        }
+        if (!goes_on_behind_object((const uint8_t *)bytes->buf + from, (const uint8_t *)bytes->buf + until))
+            continue;
+        PyObject *number = PyLong_FromSsize_t(row);
+        const int added = number == NULL ? -1 : PyList_Append(rows, number);
+        Py_XDECREF(number);
+        if (added < 0)
+            goto done;
+    }
+    found = rows == NULL ? NULL : PyList_AsTuple(rows);
+done:
+    Py_XDECREF(rows);
+    for (int each = 0; each < held.used; each++)
+        PyBuffer_Release(&held.list[each]);
+    return found;
+}
+
 static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
     {"merge", merge, METH_O, merge_doc},
@@ -1745,6 +1814,7 @@ static PyMethodDef functions[] = {
     {"transform", transform, METH_VARARGS, transform_doc},
     {"columns", columns, METH_VARARGS, columns_doc},
     {"with_columns", with_columns, METH_VARARGS, with_columns_doc},
+    {"trailing_tokens", trailing_tokens, METH_VARARGS, trailing_tokens_doc},
     {"merge_plain", merge_plain, METH_VARARGS, merge_plain_doc},
     {"take", take, METH_VARARGS, take_doc},
     {"header", header, METH_VARARGS, header_doc},

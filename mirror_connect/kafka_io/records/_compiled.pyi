@@ -69,6 +69,7 @@ def with_columns(
     contents: _Given,
     /,
 ) -> tuple[bytes, int, int, int, tuple[tuple[int, int], ...]] | None: ...
+def trailing_tokens(offsets: bytes | memoryview, data: bytes | memoryview, count: int, /) -> tuple[int, ...]: ...
 def merge_plain(
     buffer: bytes | bytearray | memoryview,
     at: int,
