@@ -99,10 +99,11 @@ class SparkRows(_Trip):
         change: Change = lambda batches: batches,
         *,
         secret_names: tuple[str, ...] = (),
+        value_schema: str | None = None,
         text: str = "",
     ) -> None:
         attempt = next(_attempts)
         self.listener = FeederListener(TOKEN, attempt)
         fed = (answered(each, statement) for each in relayed(TOKEN, attempt))
-        transform = TransformSql(text, secret_names=secret_names)
+        transform = TransformSql(text, value_schema, secret_names=secret_names)
         super().__init__(attempt, RoundTrip(change(fed), self.listener, columns, changes, transform))

@@ -16,6 +16,11 @@ class TransformFunction:
     # By their names. They go from the worker to the task, and from there with the records.
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """None of the columns of `records`: a function gets bytes."""
+        return ()
+
     def to_json(self) -> dict[str, Any]:
         """What Spark's driver may know of it: no value of a secret."""
         return {"function": self.name, "secret_names": list(self.secret_names)}

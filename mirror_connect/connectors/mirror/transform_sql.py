@@ -49,6 +49,12 @@ class TransformSql:
     # alone, as data of its rows (spark_jobs/compute/statement_preview.py).
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """The columns of `records` whose bytes are JSON objects."""
+        schemas = {"key": self.key_schema, "value": self.value_schema}
+        return tuple(name for name, schema in schemas.items() if schema is not None)
+
     def to_json(self) -> dict[str, Any]:
         """What Spark's driver may know of it: no value of a secret."""
         return {

@@ -7,7 +7,7 @@ records: they push those before them through Spark's buffers (`pads`).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
+from mirror_connect.kafka_io.records.json_objects import trailing_tokens
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import (
     BytesColumn,
@@ -64,12 +65,17 @@ _counted = pa.array(range(10_000), pa.int64())
 
 
 class Rows:
-    """Makes rows. `columns`: those of `records` that the statement needs; `secret_names`: of the struct `secrets`."""
+    """Makes rows. `columns`: those of `records` that the statement needs; `secret_names`: of the struct `secrets`.
 
-    def __init__(self, columns: Sequence[str], secret_names: Sequence[str] = ()) -> None:
+    `objects`: the columns whose bytes are JSON objects. One with something behind it becomes empty, which is no object:
+    Spark's parser would take no notice of the rest.
+    """
+
+    def __init__(self, columns: Sequence[str], secret_names: Sequence[str] = (), objects: Collection[str] = ()) -> None:
         self._wanted = tuple(each for each in columns if each != SECRETS)
         self._read = tuple(each for each in columns if each in _READ)
         self._secret_names = tuple(secret_names) if SECRETS in columns else ()
+        self._objects = frozenset(objects)
         self._secrets: tuple[bytes, ...] = ()
         types = [(each, _TYPES[each]) for each in self._wanted]
         if self._secret_names:
@@ -115,11 +121,20 @@ class Rows:
             else:
                 column = found.keys if name == KEY else found.values
                 assert column is not None
-                arrays.append(_bytes(column, count, pa.binary()))
+                contents = _bytes(column, count, pa.binary())
+                arrays.append(_only_objects(contents, column) if name in self._objects else contents)
         if self._secret_names:
             secrets = [_repeated(each, count) for each in self._secrets]
             arrays.append(pa.StructArray.from_arrays(secrets, self._secret_names))
         return pa.RecordBatch.from_arrays([*arrays, pa.nulls(count, pa.binary())], schema=self.schema)
+
+
+def _only_objects(contents: Any, column: BytesColumn) -> Any:
+    rows = trailing_tokens(column, len(contents))
+    if not rows:
+        return contents
+    wrong = pc.is_in(row_numbers(0, len(contents)), pa.array(rows, pa.int64()))
+    return pc.if_else(wrong, pa.scalar(b"", pa.binary()), contents)
 
 
 def row_numbers(first: int, count: int) -> Any:

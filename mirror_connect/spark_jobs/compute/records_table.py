@@ -40,7 +40,7 @@ _GIVEN: Final = "__given_"
 _BAD: Final = "__bad_"
 _THERE: Final = "__there_"
 _OBJECT: Final = r"(?s)^\s*\{.*\}\s*$"
-_OPTIONS: Final = {"mode": "FAILFAST", "columnNameOfCorruptRecord": "__corrupt"}
+_OPTIONS: Final = {"mode": "FAILFAST", "columnNameOfCorruptRecord": "__corrupt", "allowSingleQuotes": "false"}
 
 
 def columns_of_function(transform: TransformFunction) -> tuple[str, ...]:
@@ -113,7 +113,8 @@ def with_json(frame: DataFrame, sql: TransformSql) -> tuple[DataFrame, dict[str,
 def _given(column: Column) -> Column:
     """The text of an object; null of anything else, and of text that is not UTF-8.
 
-    Spark would take what follows an object for nothing, and replace characters that are none.
+    Spark would take what follows an object for nothing, and replace characters that are none. A task's rows have no object
+    that another one follows (arrow_rows.py).
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
 

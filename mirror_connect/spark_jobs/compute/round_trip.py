@@ -127,7 +127,7 @@ class RoundTrip:
         self._rows = rows
         self._listener = listener
         self._changes = tuple(changes)
-        self._encoder = Rows(columns, transform.secret_names)
+        self._encoder = Rows(columns, transform.secret_names, transform.objects)
         self._loop: asyncio.AbstractEventLoop | None = None
         # Of batches; of what `_take` has seen; None at the end.
         self._submitted: queue.SimpleQueue[ComputedBatch | _Flushed | None] = queue.SimpleQueue()

@@ -47,7 +47,7 @@ def preview_answer(session: SparkSession, body: Any) -> dict[str, Any]:
     except StatementError as error:
         return problem_answer(error, sql.text)
     records = [AskedRecord.from_json(each) for each in body["records"]]
-    rows = Rows(statement.columns, sql.secret_names)
+    rows = Rows(statement.columns, sql.secret_names, sql.objects)
     rows.know(body["secrets"])
     found = _transformed(session, statement, rows, records)
     return {"records": [each.to_json() for each in limited(found)]}

@@ -131,6 +131,31 @@ async def test_all_columns_are_there_and_all_that_may_change_changes() -> None:
     await asyncio.to_thread(spark.trip.close)
 
 
+@pytest.mark.parametrize(
+    ("value_schema", "expected"),
+    [
+        (None, [b'{"id":1}', None, b'{"id":1}{"id":2}', b'{"id":1} ']),
+        ("id BIGINT", [b'{"id":1}', None, b"", b'{"id":1} ']),
+    ],
+)
+async def test_an_object_that_something_follows_reaches_spark_as_no_object(
+    value_schema: str | None, expected: list[bytes | None]
+) -> None:
+    seen: list[bytes | None] = []
+
+    def looks(row: Row) -> Row:
+        seen.append(row["value"])
+        return {"__error": None if row["value"] else "none"}
+
+    spark = SparkRows(looks, changes=(), value_schema=value_schema)
+    spark.trip.begin({}, tolerant=True)
+    values = [b'{"id":1}', None, b'{"id":1}{"id":2}', b'{"id":1} ']
+    records = [each._replace(value=value) for each, value in zip(some_records(4, 4), values, strict=True)]
+    await all_of(spark, spark.submit(encode(records)))
+    assert seen == expected
+    await asyncio.to_thread(spark.trip.close)
+
+
 async def test_records_with_the_brokers_time_and_old_message_sets() -> None:
     spark = SparkRows(masks)
     spark.trip.begin({})
