@@ -114,7 +114,7 @@ async def test_a_killed_task_loses_and_changes_no_dead_letter(
         assert sorted(set(told)) == offsets
         if once:
             assert told == offsets
-    assert all(each.value is not None and b"4111" not in each.value for each in copied)
+    assert all(each.value is not None and b'"4111"' not in each.value for each in copied)
     if once:
         assert [each.key for each in copied] == good
     else:
