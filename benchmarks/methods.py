@@ -51,8 +51,8 @@ HOW: Final = {
     ),
     "SQL in flight": (
         f"A topic of {PARTITIONS} partitions with 190-byte JSON records in lz4 batches of about 100 KB, copied by one task:"
-        " without a statement, with a filter (`get_json_object`, half of the records stay), and with all fields"
-        " parsed, one hashed, one masked, and the record written again. The same worker does all three, in turns: a round"
+        " with a filter (`get_json_object`, half of the records stay), and with all fields parsed, one hashed, one masked,"
+        " and the record written again. The same worker does both, in turns: a round"
         f" that does not count, and {compute.ROUNDS} that do, of {compute.COPY_S:g} s each. Records are those of the source;"
         " the CPU seconds are those of the whole process tree: worker, both Spark applications, daemons, feeder and task."
         " MirrorMaker 2 has no such transformation: with its converter of bytes none of them sees a field. The case `filter`"
