@@ -59,6 +59,8 @@ ROOM_BYTES: Final = 8 << 20
 MESSAGE_BYTES: Final = 1 << 20
 # Of records that are rows at a time. A batch may decompress to hundreds of megabytes, and rows need that several times.
 PIECE_BYTES: Final = 4 << 20
+# Batches of a few records go in one message, if others wait behind them.
+HELD_BYTES: Final = 256 << 10
 # No record that is larger goes through Spark, which needs its memory several times.
 MOST_BYTES: Final = 32 << 20
 # How long Spark has for the end of an epoch.
@@ -133,6 +135,9 @@ class RoundTrip:
         self._submitted: queue.SimpleQueue[ComputedBatch | _Flushed | None] = queue.SimpleQueue()
         self._sent: deque[_Sent] = deque()
         self._next_row = self._expected_row = 0
+        # Rows that go with the next message, and their bytes. Each message costs Spark and the feeder half a millisecond.
+        self._held: list[Any] = []
+        self._held_bytes = 0
         # What both threads change of a trip.
         self._lock = threading.Lock()
         self._bytes = 0
@@ -228,11 +233,13 @@ class RoundTrip:
                 wait = flushed_at + pause - time.monotonic() if unflushed else None
                 batch = self._submitted.get(wait is None or wait > 0, None if wait is None else max(wait, 0.0))
             except queue.Empty:
+                self._write_held(stream)
                 stream.write_batch(self._encoder.pads)
                 out.flush()
                 flushed_at, unflushed, flushing = time.monotonic(), False, True
                 continue
             if batch is None:
+                self._write_held(stream)
                 return
             if isinstance(batch, _Flushed):
                 flushing = False
@@ -245,6 +252,8 @@ class RoundTrip:
                         unflushed = True
                 except (CorruptBatchError, RecordError) as error:
                     trip.behind = error
+            if self._submitted.empty():
+                self._write_held(stream)
             self._arrived(trip)
 
     def _pieces(self, trip: _Trip) -> Iterator[tuple[ProducerBatch, int]]:
@@ -273,9 +282,21 @@ class RoundTrip:
         self._next_row += piece.count
         # Before it is sent: the answer may be there at once.
         self._sent.append(sent)
-        size = max(1, piece.count * MESSAGE_BYTES // max(1, len(piece.records)))
+        most = min(HELD_BYTES, MESSAGE_BYTES // 4)
+        if self._held_bytes + len(piece.records) > most:
+            self._write_held(stream)
+        if len(piece.records) <= most:
+            self._held.append(rows)
+            self._held_bytes += len(piece.records)
+            return
+        size = max(1, piece.count * MESSAGE_BYTES // len(piece.records))
         for at in range(0, piece.count, size):
             stream.write_batch(rows.slice(at, size))
+
+    def _write_held(self, stream: Any) -> None:
+        if self._held:
+            stream.write_batch(self._held[0] if len(self._held) == 1 else _as_one(self._held))
+            self._held, self._held_bytes = [], 0
 
     # From Spark.
 
@@ -456,6 +477,11 @@ class RoundTrip:
         if self._lost is not None and not self._lost.done():
             self._lost.set_exception(error)
             self._lost.exception()  # counts as seen, if the task ends before anybody waits
+
+
+def _as_one(batches: Sequence[Any]) -> Any:
+    """These batches of rows as one."""
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def _plain(view: BatchView) -> BatchView:

@@ -185,6 +185,7 @@ async def test_a_batch_comes_back_in_pieces_where_it_has_many_records(monkeypatc
 
 async def test_a_batch_that_decompresses_to_much_comes_back_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(round_trip, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(round_trip, "HELD_BYTES", 0)
     most: list[int] = []
 
     def notes(batches: Iterator[Any]) -> Iterator[Any]:
@@ -588,4 +589,24 @@ async def test_while_a_flush_is_on_its_way_there_is_no_other_one(monkeypatch: py
     go.release()
     await all_of(spark, second)
     assert len(flushes) == 2
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_batches_that_wait_behind_each_other_go_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "QUICK_ANSWERS", 0)
+    messages: list[int] = []
+
+    def counted(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            messages.append(each.num_rows - each.column("__row").null_count)
+            yield each
+
+    spark = SparkRows(masks, change=counted)
+    records = [some_records(number, 2, first=2 * number) for number in range(50)]
+    spark.trip.begin({})
+    batches = spark.submit(b"".join(encode(each, CODECS["lz4"]) for each in records))
+    found = await all_of(spark, batches)
+    assert [each.offset for each in found] == list(range(100))
+    assert sum(messages) == 100
+    assert max(messages) > 2
     await asyncio.to_thread(spark.trip.close)

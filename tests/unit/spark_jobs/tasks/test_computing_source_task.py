@@ -89,6 +89,7 @@ async def test_a_task_that_loses_spark_commits_what_arrived_and_the_next_one_goe
 ) -> None:
     # The batches that come before the end are to be of records.
     monkeypatch.setattr(round_trip, "QUICK_ANSWERS", 0)
+    monkeypatch.setattr(round_trip, "HELD_BYTES", 0)
 
     def dies(batches: Iterator[Any]) -> Iterator[Any]:
         yield from itertools.islice(batches, 3)
