@@ -20,7 +20,7 @@ from deploy.local import LocalCluster
 from tests.brokers import messages
 from tests.e2e.ends import end_offsets
 from tests.e2e.product import Product, mirror_config
-from tests.e2e.test_sql import processes
+from tests.e2e.sql_processes import kill_some
 from tests.seeds import chance
 from tests.waiting import wait_for, wait_for_state
 
@@ -170,11 +170,12 @@ def test_killed_processes_lose_nothing_and_keep_the_order(rounds: int, link: Lin
             worker.call("POST", f"{worker.connector_path(link.topic)}/tasks/0/restart")
             worker.wait_running(link.topic)
         wait_for_state(lambda: _function(worker) is not None, f"the function's process is there before kill {turn}")
-        feeder, task = processes(worker)
-        victim = random.choice([_function(worker), feeder, task])
-        with contextlib.suppress(psutil.Error):
-            if victim is not None:
-                victim.kill()
+        function = _function(worker)
+        if function is None or random.random() < 0.6:
+            kill_some(worker, random)
+        else:
+            with contextlib.suppress(psutil.Error):
+                function.kill()
         link.write(50)
         link.wait_all()
     link.check()
