@@ -19,6 +19,7 @@ from tests.paths import ROOT
 PAGES: Final = sorted(page.stem for page in GUIDE.glob("*.md"))
 # Page with commands → the function that runs them, one by one in their order.
 RUN_BY: Final = {
+    "data-protection": "test_customers_leave_as_the_statement_says_and_nobody_sees_more",
     "failover": "test_failover_and_fail_back_skip_nothing_and_repeat_nothing",
     "from-mirrormaker1": "test_a_connector_goes_on_where_mirror_maker_1_has_committed",
     "from-mirrormaker2": "test_a_consumer_reads_on_while_connect_is_replaced_and_comes_back",
