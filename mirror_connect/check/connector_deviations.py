@@ -113,6 +113,10 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
             "one. Off unless set",
     ),
     ours(
+        "spark.transform.lookup.refresh.interval.seconds",
+        note="how soon a changed [lookup](sql.md#lookups) is used",
+    ),
+    ours(
         "sync.topic.acls.prefixed.enabled", "sync.topic.acls.remove.enabled",
         note="MirrorMaker has none of the kind; off unless set",
     ),

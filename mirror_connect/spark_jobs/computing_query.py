@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mirror_connect.connectors.mirror.record_transform import RecordTransform
 from mirror_connect.connectors.mirror.transform_function import TransformFunction
 from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin, table_type
 from mirror_connect.spark_jobs.compute.records_table import (
     CHANGEABLE,
     CHANGED,
@@ -51,6 +52,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
+    # An epoch waits until the worker has its lookups, as long as that takes.
+    "spark.sql.broadcastTimeout": "-1",
 }
 
 
@@ -73,7 +76,7 @@ def _with_statement(own: SparkSession, handle: RunHandle, sql: TransformSql) -> 
     try:
         statement = read_statement(own, sql)
         fed = map_in_arrow(clock_of(own), feeder_function(handle), rows_type(statement.columns, sql))
-        transformed = applied(statement, fed)
+        transformed = applied(statement, fed, lambda join: lookup_frame(own, handle, join, sql))
     except StatementError as error:
         raise StatementError(f"{error.setting or SQL}: {error.line(sql.text)}") from None
     return transformed, computing_function(handle, statement.sql, statement.columns, statement.changes)
@@ -107,6 +110,23 @@ def function_feeder(handle: RunHandle, name: str) -> ArrowFunction:
         yield from feed_function(token, name, rows)
 
     return feed_epochs
+
+
+def lookup_frame(session: SparkSession, handle: RunHandle, join: LookupJoin, sql: TransformSql) -> DataFrame:
+    """The rows of a lookup, which a Python process of Spark's gets from the worker once for each epoch."""
+    return map_in_arrow(session.range(0, 1, 1, 1), lookup_function(handle, join), table_type(sql, join))
+
+
+def lookup_function(handle: RunHandle, join: LookupJoin) -> ArrowFunction:
+    """The function that gets a lookup's rows. As that of the task it has the capability of its run alone."""
+
+    def lookup(ticks: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        from mirror_connect.spark_jobs.compute.lookup_rows import rows_of  # noqa: PLC0415 — see below
+
+        for _ in ticks:
+            yield from rows_of(handle, join)
+
+    return lookup
 
 
 def feeder_function(handle: RunHandle) -> ArrowFunction:

@@ -63,6 +63,10 @@ class InternalHttp:
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
         """Sends a request; returns the JSON answer. RunOverError for 410, WorkerUnreachableError for any other failure."""
+        return json.loads(self.content(method, path, body, timeout))
+
+    def content(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> bytes:
+        """As `call`, for an answer that is no JSON."""
         with self._lock:
             try:
                 self._connection.timeout = timeout
@@ -80,7 +84,7 @@ class InternalHttp:
                 raise RunOverError(path)
             if response.status != http.client.OK:
                 raise WorkerUnreachableError(f"{method} {path}: HTTP {response.status}")
-            return json.loads(content)
+            return content
 
     def close(self) -> None:
         """Closes the connection; a request under way in another thread fails at once."""

@@ -17,6 +17,7 @@ from mirror_connect.app.dedicated.mirror_maker_rules import CONNECTOR_NAMES, OF_
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors.config.framework_settings import SOURCE_KEYS
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
+from mirror_connect.connectors.mirror.lookups import LOOKUP
 from mirror_connect.connectors.mirror.transform_sql import SECRET as SECRET_OF_SQL
 from mirror_connect.connectors.mirror.transform_sql import is_of_connectors
 from mirror_connect.connectors.wording import likely_name, successor
@@ -55,7 +56,7 @@ class Place:
 _OPEN_OF_CONNECTORS: Final = (
     *("config.providers.", "replication.policy.", "topic.creation.", "transforms.", "predicates."),
     *("key.converter.", "value.converter.", "header.converter."),
-    SECRET_OF_SQL,
+    *(LOOKUP, SECRET_OF_SQL),
 )
 _OPEN_OF_WORKERS: Final = (
     *("config.providers.", "config.storage.", "offset.storage.", "status.storage.", "metrics.context."),

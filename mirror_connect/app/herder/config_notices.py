@@ -15,6 +15,7 @@ from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NA
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.mirror.lookups import LOOKUP
 from mirror_connect.connectors.mirror.transform_sql import SECRET as SECRET_OF_SQL
 from mirror_connect.connectors.mirror.transforms import json_parts
 from mirror_connect.connectors.secrets import redact
@@ -42,6 +43,7 @@ _OPEN: Final = (
     "key.converter.",
     "metrics.context.",
     "predicates.",
+    LOOKUP,
     SECRET_OF_SQL,
     "topic.creation.",
     "transforms.",

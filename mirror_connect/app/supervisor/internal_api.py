@@ -8,15 +8,16 @@ it is over; 503 that the worker cannot answer now, and the task should repeat th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mirror_connect.app.exposition.measured import JvmFigures
@@ -39,6 +40,7 @@ TOO_LARGE = 413
 KNOWN: Final = "known"
 # Ten thousand partitions make a report of two or three MiB.
 MOST_BODY = 32 << 20
+PIECE_BYTES: Final = 256 << 10
 
 RunHandler = Callable[[Request, TaskRun, RunRequests], Awaitable[Response]]
 
@@ -80,6 +82,12 @@ async def _json_of(request: Request) -> Any:
         if len(content) > MOST_BODY:
             raise TooLarge
     return json.loads(content)
+
+
+async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+        await asyncio.sleep(0)
 
 
 def _driver_routes(spark: SparkHost) -> list[Route]:
@@ -169,6 +177,15 @@ def _task_routes(spark: SparkHost) -> list[Route]:
             [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
         )
 
+    async def lookup(request: Request, run: TaskRun, requests: RunRequests) -> Response:
+        keys = request.query_params.get("keys", "").split(",")
+        found = await requests.lookup(run, request.path_params["name"], keys)
+        if found is None:
+            return Response(status_code=GONE)
+        # In pieces: one write of all of it would take the loop for tens of milliseconds.
+        pieces = (found[at : at + PIECE_BYTES] for at in range(0, len(found), PIECE_BYTES))
+        return StreamingResponse(_each(pieces), media_type="application/vnd.apache.arrow.stream")
+
     async def report(request: Request, run: TaskRun, requests: RunRequests) -> Response:
         received = TaskReport.from_json(await _json_of(request))
         hold = REPORT_HOLD_S if request.query_params.get("hold") == "1" else 0.0
@@ -182,5 +199,6 @@ def _task_routes(spark: SparkHost) -> list[Route]:
         Route("/shared/{process_id}", shared, methods=["GET"]),
         Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
         Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
+        Route("/runs/{run_id}/lookups/{name}", for_run(lookup), methods=["GET"]),
         Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
     ]

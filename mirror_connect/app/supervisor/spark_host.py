@@ -65,6 +65,9 @@ class RunRequests(Protocol):
     ) -> list[SourceOffset] | None:
         """The source offsets of a run's partitions; None if its attempt is over."""
 
+    async def lookup(self, run: TaskRun, name: str, keys: Sequence[str]) -> bytes | None:
+        """The rows of a lookup of a run's statement, as a stream of Arrow's; None if the run is over."""
+
     async def report(self, run: TaskRun, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
         """Takes a report and answers with orders."""
 

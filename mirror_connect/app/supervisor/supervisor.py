@@ -17,6 +17,7 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
+from mirror_connect.app.supervisor.lookup_keeper import LookupKeeper
 from mirror_connect.app.supervisor.other_workers import OtherWorker
 from mirror_connect.app.supervisor.readiness import Readiness, SparkReadiness
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -54,9 +55,17 @@ class Supervisor:
         self._runs = TaskRuns(spark, clock, self._keep_only)
         self._restarts = TaskRestarts(self._runs, clock)
         self._readiness = SparkReadiness(lambda: spark.copying.slots, clock)
-        self._watch = TaskWatch(self._runs, self._restarts, spark, clock, self._look_at_spark)
+        self._lookups = LookupKeeper(clock)
+        self._watch = TaskWatch(self._runs, self._restarts, spark, clock, self._look)
         self.requests: Final = TaskRequests(
-            self._runs, self._restarts, specs, lease, clock, metrics=metrics or WorkerMetrics(), carried=carried
+            self._runs,
+            self._restarts,
+            specs,
+            lease,
+            clock,
+            metrics=metrics or WorkerMetrics(),
+            lookups=self._lookups,
+            carried=carried,
         )
         self._stopping = False
         spark.add(self)
@@ -92,6 +101,7 @@ class Supervisor:
         while self._runs and time.monotonic() < until:
             await asyncio.sleep(0.02)
         self._watch.stop()
+        self._lookups.close()
 
     def want(
         self,
@@ -197,6 +207,10 @@ class Supervisor:
             if run.attempt is not None and spark.absence is not None:
                 self._runs.wait(run, spark.absence, logged=True)
         self._runs.finish_all()
+
+    def _look(self) -> None:
+        self._look_at_spark()
+        self._lookups.look(self._runs)
 
     def _look_at_spark(self) -> None:
         if self._readiness.look():

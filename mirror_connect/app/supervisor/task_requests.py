@@ -14,6 +14,7 @@ from typing import Final
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.idleness import UNHEARD_S
 from mirror_connect.app.supervisor.interfaces import SpecSource
+from mirror_connect.app.supervisor.lookup_keeper import LookupKeeper, LookupMissingError
 from mirror_connect.app.supervisor.other_workers import LANDING_S
 from mirror_connect.app.supervisor.process_ends import place_of
 from mirror_connect.app.supervisor.running_trace import running_trace
@@ -23,6 +24,9 @@ from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.log_format import PROBLEM
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, assigned_partitions_text
+from mirror_connect.connectors.mirror.lookups import REFRESH
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+from mirror_connect.connectors.mirror.transform_sql import SQL, transform_sql_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
 from mirror_connect.connectors.task_protocol import (
@@ -70,6 +74,7 @@ class TaskRequests:
         clock: Callable[[], float],
         *,
         metrics: WorkerMetrics,
+        lookups: LookupKeeper,
         carried: Callable[[TaskSpec], TaskSpec] | None = None,
     ) -> None:
         self._runs = runs
@@ -78,6 +83,7 @@ class TaskRequests:
         self._lease = lease
         self._clock = clock
         self._metrics = metrics
+        self._lookups = lookups
         self._carried = carried
 
     async def spec(
@@ -202,6 +208,32 @@ class TaskRequests:
         else:
             self._runs.wait(run, line)
 
+    async def lookup(self, run: TaskRun, name: str, keys: Sequence[str]) -> bytes | None:
+        """The rows of a lookup that the run's statement joins by these columns; None if the run is over.
+
+        ClusterUnreachable: they can't be read now, and the process should ask again. No record is copied meanwhile.
+        """
+        try:
+            resolved = await self._specs.resolve(run.run_id, run.task, run.identity)
+            run.secrets |= resolved_secrets(run.identity, resolved)
+            sql = transform_sql_of(resolved)
+            found = next((each for each in sql.lookups if each.name == name), None) if sql is not None else None
+            if found is None or not set(keys) <= {each.name for each in found.columns}:
+                raise ConfigError(SQL, None, f"Spark asks for another lookup than it has: {name}. Restart the task")
+            interval = MirrorSource().settings(resolved).integer(REFRESH)
+            rows = await self._lookups.rows(run, found, resolved, tuple(keys), interval)
+        except (ClusterUnreachable, LookupMissingError) as error:
+            if run.phase is Phase.ENDED:
+                return None
+            # The process before may still run, if only Spark's JVM has died.
+            if run.phase is not Phase.RUNNING:
+                self._runs.wait(run, redact(str(error), run.secrets))
+            raise ClusterUnreachable(str(error)) from None
+        except (ConfigError, NotAuthorized) as error:
+            self._runs.fail(run, f"{type(error).__name__}: {error}")
+            return None
+        return None if run.phase is Phase.ENDED else rows
+
     async def report(self, run: TaskRun, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
         """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""
         if run.attempt != report.attempt:
@@ -256,7 +288,7 @@ class TaskRequests:
             self._runs.end_attempt(run)
             freed = True
         elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
-            trace = running_trace(report, (run.late, run.withheld), run.events, run.secrets)
+            trace = running_trace(report, (run.late, run.withheld, *run.stale.values()), run.events, run.secrets)
             changed = trace != run.shown or run.waits_for is not None
             if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and changed):
                 # A task that copies some of its partitions runs; its trace shows which ones are stalled.

@@ -54,6 +54,7 @@ class TaskRun:
     `logged_version`: the assignment that it copies by the last log line about it; None: by that line it does not copy.
     `logged_place`: where it copies by that line.
     `shown`: the trace in its status while it runs; None: none. `events`: the events of this run.
+    `stale`: by lookup of its statement, why it copies with an old one; None: it does not.
     `late`: why it copies without its newest partitions. `query_unknown`: why the state of its query can't be read.
     `idle_since`: since when it does not copy and has not reported why, also as text; `silence_judged`: when its process was
     last handled as stalled.
@@ -114,6 +115,7 @@ class TaskRun:
     logged_version: int | None = None
     shown: str | None = None
     late: str | None = None
+    stale: dict[str, str | None] = field(default_factory=dict)
     query_unknown: str | None = None
     idle_since: tuple[float, str] | None = None
     silence_judged: float = 0.0

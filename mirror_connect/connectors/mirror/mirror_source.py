@@ -48,6 +48,7 @@ from mirror_connect.connectors.mirror.filters import (
     TopicSelection,
     user_names,
 )
+from mirror_connect.connectors.mirror.lookups import REFRESH as REFRESH_LOOKUPS
 from mirror_connect.connectors.mirror.record_transform import check_transform
 from mirror_connect.connectors.mirror.routed_policy import routed_policy
 from mirror_connect.connectors.mirror.settings import (
@@ -144,6 +145,10 @@ OWN_KEYS: Final = ConfigTable(
     Key(PYTHON, STRING, None, LOW,
         "A function of your own, package.module:function. It gets the records of a batch as columns of pyarrow, and returns "
         "those that it changes, and which records are copied. The worker's spark.transform.python.allowed must name it."),
+    Key(REFRESH_LOOKUPS, INT, 300, LOW,
+        "Seconds between two looks at the lookups that the statement joins (spark.transform.lookup.NAME). If one has "
+        "changed, the next records get the new one.",
+        validator=between(1, 86_400)),
 ) + DEAD_LETTER_KEYS
 # fmt: on
 

@@ -14,6 +14,7 @@ from mirror_connect.connectors.mirror.transform_sql import (
     SQL,
     VALUE_SCHEMA,
     TransformSql,
+    check_lookups,
     check_secrets,
     check_sql,
     secrets_of_config,
@@ -55,7 +56,7 @@ def check_transform(results: dict[str, ValidatedKey], config: Config, as_written
         check_sql(results, config, as_written)
         return
     check_secrets(results, config, PYTHON)
-    for setting in (VALUE_SCHEMA, KEY_SCHEMA):
+    for setting in (VALUE_SCHEMA, KEY_SCHEMA, *check_lookups(results, config, as_written)):
         if setting in results:
             results[setting].errors.append(f"Invalid {setting}: it belongs to {SQL}. A function gets the bytes")
     found = results.get(PYTHON)

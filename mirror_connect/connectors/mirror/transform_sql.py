@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config.table import LOW, PASSWORD, Key, ValidatedKey
+from mirror_connect.connectors.config.table import LOW, PASSWORD, STRING, Key, ValidatedKey
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.lookups import LOOKUP, REFRESH, SCHEMA, Lookup, lookups_of, problems_of
 from mirror_connect.connectors.secrets import HIDDEN
 
 OF_STATEMENTS: Final = "spark.transform."
@@ -34,12 +35,12 @@ Config = Mapping[str, str | None]
 
 def is_of_connectors(name: str) -> bool:
     """Whether a connector's config has this setting. Any other `spark.transform.NAME` is of Spark, in the worker's file."""
-    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON) or name.startswith(SECRET)
+    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON) or name.startswith((SECRET, LOOKUP))
 
 
 @dataclass(frozen=True, slots=True)
 class TransformSql:
-    """A statement with its schemas. `secret_names`: sorted, as they are in the config."""
+    """A statement with its schemas. `secret_names`: sorted, as they are in the config. `lookups`: by their names."""
 
     text: str
     value_schema: str | None = None
@@ -48,6 +49,7 @@ class TransformSql:
     # By their names. They go from the worker to the task, and as data through Spark. Spark's driver gets them for a preview
     # alone, as data of its rows (spark_jobs/compute/statement_preview.py).
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -62,12 +64,19 @@ class TransformSql:
             "value_schema": self.value_schema,
             "key_schema": self.key_schema,
             "secret_names": list(self.secret_names),
+            "lookups": [each.to_json() for each in self.lookups],
         }
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> TransformSql:
         """See `to_json`."""
-        return TransformSql(found["text"], found["value_schema"], found["key_schema"], tuple(found["secret_names"]))
+        return TransformSql(
+            found["text"],
+            found["value_schema"],
+            found["key_schema"],
+            tuple(found["secret_names"]),
+            lookups=tuple(map(Lookup.from_json, found["lookups"])),
+        )
 
 
 def transform_sql_of(config: Config) -> TransformSql | None:
@@ -81,7 +90,10 @@ def transform_sql_of(config: Config) -> TransformSql | None:
         if (problem := too_much(config.get(setting) or "")) is not None:
             raise ConfigError(setting, None, problem)
     secrets = secrets_of_config(config)
-    return TransformSql(text, config.get(VALUE_SCHEMA), config.get(KEY_SCHEMA), tuple(secrets), secrets)
+    for setting, problem in problems_of(config).items():
+        raise ConfigError(setting, config.get(setting), problem)
+    schemas = config.get(VALUE_SCHEMA), config.get(KEY_SCHEMA)
+    return TransformSql(text, *schemas, tuple(secrets), secrets, lookups_of(config))
 
 
 def secrets_of_config(config: Config) -> dict[str, str]:
@@ -115,14 +127,33 @@ def check_secrets(results: dict[str, ValidatedKey], config: Config, user: str) -
 def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
     """Adds the errors that can be known without Spark, and an entry for each secret."""
     names = check_secrets(results, config, SQL)
+    of_lookups = check_lookups(results, config, as_written)
     if SQL not in config:
-        for setting in (VALUE_SCHEMA, KEY_SCHEMA, *(SECRET + name for name in names)):
+        for setting in (VALUE_SCHEMA, KEY_SCHEMA, *(SECRET + name for name in names), *of_lookups):
             if setting in results:
                 results[setting].errors.append(f"Invalid {setting}: it needs {SQL}, which is not set")
         return
     for setting in (SQL, VALUE_SCHEMA, KEY_SCHEMA):
         if setting in results and not results[setting].errors:
             results[setting].errors += _problems_of_text(setting, config[setting] or "", as_written.get(setting))
+
+
+def check_lookups(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> list[str]:
+    """Adds an entry with its errors for each setting of a lookup. Returns these settings."""
+    settings = sorted(each for each in config if each.startswith(LOOKUP) and each != REFRESH)
+    problems = problems_of(config)
+    for setting in dict.fromkeys((*settings, *problems)):
+        found = results.setdefault(setting, ValidatedKey(setting, None, None, None, []))
+        name = setting.removeprefix(LOOKUP).removesuffix(SCHEMA)
+        meaning = "The columns of" if setting.endswith(SCHEMA) else "The file or topic of"
+        found.key = Key(setting, STRING, None, LOW, f"{meaning} the table {name}, which {SQL} may join.")
+        found.value = as_written.get(setting)
+        if setting in problems:
+            found.errors.append(f"Invalid {setting}: {problems[setting]}")
+        elif setting.endswith(SCHEMA) and as_written.get(setting) != config[setting]:
+            # A schema is in Spark's plans and logs.
+            found.errors.append(f"Invalid {setting}: it can't come from a config provider")
+    return settings
 
 
 def _problems_of_text(setting: str, text: str, written: str | None) -> list[str]:

@@ -211,6 +211,16 @@ class RecordReader:
             raise TemporaryReadError(f"partition {topic}-{partition} has no leader")
         return broker.host, broker.port
 
+    def partitions(self, topic: str, timeout: float) -> list[int]:
+        """The numbers of a topic's partitions; none if there is no such topic, or no right to see it. TemporaryReadError."""
+        try:
+            found = self._consumer.list_topics(topic, timeout=timeout).topics[topic]
+        except KafkaException as problem:
+            raise TemporaryReadError(problem.args[0].str()) from None
+        if found.error is not None and found.error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, *_RIGHTS):
+            raise TemporaryReadError(found.error.str())
+        return [] if found.error is not None else sorted(found.partitions)
+
     def close(self) -> None:
         """Ends its connections."""
         self._consumer.close()

@@ -82,6 +82,15 @@ def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
     return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
 
 
+def unknown_frame(session: SparkSession, schema: StructType) -> DataFrame:
+    """A frame of this type of whose rows Spark's optimiser knows nothing, not even that there is none."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 — with a session only
+
+    java = session._jsparkSession
+    rows = session.sparkContext._jsc.emptyRDD()
+    return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+
+
 def with_json(frame: DataFrame, sql: TransformSql) -> tuple[DataFrame, dict[str, Column]]:
     """A frame whose key and value are read by their schemas; and by column a condition: it is no JSON object of its schema.
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.spark_jobs.compute.expressions import at, check_parsed, each, kind
+from mirror_connect.spark_jobs.compute.lookup_joins import ParsedJoin, parsed_joins
 from mirror_connect.spark_jobs.compute.records_table import CHANGEABLE, COLUMNS, RECORDS
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ONE: Final = "a statement is one SELECT … FROM records, with or without WHERE"
+_ONE: Final = "a statement is one SELECT … FROM records, with or without LEFT JOIN of lookups and WHERE"
 # Why not, by the plan's class.
 _REFUSED: Final = {
     "Aggregate": "GROUP BY is not taken: a statement sees one record at a time",
@@ -27,7 +30,6 @@ _REFUSED: Final = {
     "Union": "UNION is not taken: each record becomes one record, or none",
     "Intersect": "INTERSECT is not taken: a statement sees one record at a time",
     "Except": "EXCEPT is not taken: a statement sees one record at a time",
-    "Join": "JOIN is not taken",
     "Generate": "LATERAL VIEW is not taken: each record becomes one record, or none",
     "UnresolvedWith": f"WITH is not taken: {_ONE}",
     "WithWindowDefinition": "WINDOW is not taken: a statement sees one record at a time",
@@ -45,10 +47,11 @@ class Select:
     alias: str
     changed: dict[str, Any]
     condition: Any | None
+    joins: tuple[ParsedJoin, ...]
 
 
-def parsed_select(session: SparkSession, text: str) -> Select:
-    """The SELECT of a text. StatementError."""
+def parsed_select(session: SparkSession, text: str, lookups: Sequence[Lookup] = ()) -> Select:
+    """The SELECT of a text, which may join these lookups. StatementError."""
     with spark_errors(text):
         plan = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
     if kind(plan) != "Project":
@@ -56,15 +59,19 @@ def parsed_select(session: SparkSession, text: str) -> Select:
     below, condition = plan.child(), None
     if kind(below) == "Filter":
         condition, below = below.condition(), below.child()
+    below, joins = parsed_joins(below, lookups)
     alias = RECORDS
     if kind(below) == "SubqueryAlias":
         alias, below = str(below.identifier().name()), below.child()
     if kind(below) != "UnresolvedRelation":
         raise _refused(below)
     _check_table(below)
+    for join in joins:
+        if join.alias.lower() == alias.lower():
+            raise StatementError(f"records and a lookup have the name {alias}: write LEFT JOIN … AS r", at(plan))
     if condition is not None:
         check_parsed(condition)
-    return Select(alias, _changed(plan, alias), condition)
+    return Select(alias, _changed(plan, alias), condition, joins)
 
 
 def _check_table(relation: Any) -> None:

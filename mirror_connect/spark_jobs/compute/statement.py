@@ -18,7 +18,16 @@ from mirror_connect.spark_jobs.compute.expressions import (
     column_of,
     each,
     kind,
+    nodes,
     null_if_it_fails,
+)
+from mirror_connect.spark_jobs.compute.lookup_joins import (
+    LookupJoin,
+    Tables,
+    joined,
+    read_join,
+    table_type,
+    with_empty_lookups,
 )
 from mirror_connect.spark_jobs.compute.records_table import (
     CHANGEABLE,
@@ -30,7 +39,9 @@ from mirror_connect.spark_jobs.compute.records_table import (
     SECRETS,
     VALUE,
     empty_table,
+    frame_type,
     setting_of,
+    unknown_frame,
     with_json,
 )
 from mirror_connect.spark_jobs.compute.select import Select, parsed_select
@@ -41,6 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _CONDITION: Final = "__where"
+_JOIN: Final = "BroadcastHashJoinExec"
+_BROADCAST: Final = "BroadcastExchangeExec"
 _CHANGED: Final = "__changed_"
 # Of the session that reads and applies statements. The rest of the worker's settings has no effect on a statement.
 SESSION: Final = {
@@ -54,6 +67,9 @@ SESSION: Final = {
     # A table is `records`, and never a file.
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.jsonGenerator.ignoreNullFields": "true",
+    # Lookups are broadcast, because their joins say so. Nothing is decided while a query runs.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
@@ -61,13 +77,14 @@ SESSION: Final = {
 class Statement:
     """`columns`: those of a record that Spark must get. `changes`: those that come back. Both in the table's order.
 
-    `filters`: it has a WHERE. `sql`: without the values of secrets.
+    `filters`: it has a WHERE. `lookups`: what it joins. `sql`: without the values of secrets.
     """
 
     sql: TransformSql
     columns: tuple[str, ...]
     changes: tuple[str, ...]
     filters: bool
+    lookups: tuple[LookupJoin, ...] = ()
 
 
 def statement_session(session: SparkSession) -> SparkSession:
@@ -85,9 +102,14 @@ def statement_session(session: SparkSession) -> SparkSession:
 def read_statement(session: SparkSession, sql: TransformSql) -> Statement:
     """What a statement does, as Spark reads it; nothing is executed. StatementError. `session`: of `statement_session`."""
     with active(session):
-        select = parsed_select(session, sql.text)
-        table = empty_table(session, sql).alias(select.alias)
+        select = parsed_select(session, sql.text, sql.lookups)
+        plain = empty_table(session, sql)
+        table = with_empty_lookups(plain, select.joins).alias(select.alias)
         needed: set[str] = set()
+        for join in select.joins:
+            for _, other in join.pairs:
+                needed |= _analysed(plain.alias(select.alias), other, sql.text)[1]
+        lookups = tuple(read_join(table, join, sql.text) for join in select.joins)
         if select.condition is not None:
             needed |= _check_condition(table, select.condition, sql.text)
         for name, expression in select.changed.items():
@@ -95,30 +117,57 @@ def read_statement(session: SparkSession, sql: TransformSql) -> Statement:
         if VALUE in select.changed:
             # A tombstone stays one.
             needed.add(VALUE)
-        return Statement(
+        found = Statement(
             replace(sql, secrets={}),
             tuple(name for name in (*COLUMNS, SECRETS) if name in needed),
             tuple(name for name in CHANGEABLE if name in select.changed),
             select.condition is not None,
+            lookups,
         )
+        if lookups:
+            _check_plan(session, found)
+        return found
 
 
-def applied(statement: Statement, frame: DataFrame) -> DataFrame:
+def _check_plan(session: SparkSession, statement: Statement) -> None:
+    """Spark must find rows of lookups where records are, without another order of them. StatementError."""
+    frame = unknown_frame(session, frame_type(statement.columns, statement.sql))
+
+    def table(join: LookupJoin) -> DataFrame:
+        return unknown_frame(session, table_type(statement.sql, join))
+
+    plan = applied(statement, frame, table)._jdf.queryExecution().executedPlan()
+    kinds = [kind(node) for node in nodes(plan)]
+    joins = [name for name in kinds if "Join" in name]
+    exchanges = [name for name in kinds if "Exchange" in name or "Sort" in name or "Adaptive" in name]
+    if joins != [_JOIN] * len(statement.lookups) or not set(exchanges) <= {_BROADCAST}:
+        strange = ", ".join(sorted({*joins, *exchanges} - {_JOIN, _BROADCAST})) or f"{len(joins)} joins"
+        raise StatementError(f"Spark would not join it by a broadcast, but by {strange}, which moves records")
+
+
+def applied(statement: Statement, frame: DataFrame, tables: Tables | None = None) -> DataFrame:
     """The frame with `__row`, `__pad`, `__keep`, `__error` and the changed columns, row for row and in order.
 
     `frame`: `__row`, `__pad` and the statement's columns (records_table.frame_type). A row with a pad is no record.
+    `tables`: the frame of each lookup that is joined, with one row at most for each key of the join.
     With an error, `__keep` is false and the changed columns are null.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
 
     session = frame.sparkSession
     with active(session):
-        select = parsed_select(session, statement.sql.text)
+        select = parsed_select(session, statement.sql.text, statement.sql.lookups)
         read, faults = with_json(frame, statement.sql)
-        view = read.alias(select.alias)
         record = f.col(PAD).isNull()
         for fault in faults.values():
             record = record & ~fault
+        unjoined: dict[str, Column] = {}
+        if select.joins:
+            assert tables is not None
+            read, unjoined = joined(read.alias(select.alias), record, select.joins, statement.lookups, tables)
+            for fault in unjoined.values():
+                record = record & ~fault
+        view = read.alias(select.alias)
         condition = f.lit(True) if select.condition is None else f.coalesce(column_of(select.condition), f.lit(False))
         judged = view.select("*", null_if_it_fails(f.when(record, f.struct(condition.alias("v")))).alias(_CONDITION))
         keep = f.coalesce(f.col(f"{_CONDITION}.v"), f.lit(False))
@@ -127,6 +176,8 @@ def applied(statement: Statement, frame: DataFrame) -> DataFrame:
         error = f.when(f.col(PAD).isNotNull(), f.lit(None))
         for name, fault in faults.items():
             error = error.when(fault, f.lit(f"{name} is no JSON object of {setting_of(name)}"))
+        for name, fault in unjoined.items():
+            error = error.when(fault, f.lit(f"the condition of the join with {name} raised an error"))
         error = error.when(f.col(_CONDITION).isNull(), f.lit("WHERE raised an error"))
         for name in statement.changes:
             failed = keep & f.col(_CHANGED + name).isNull()

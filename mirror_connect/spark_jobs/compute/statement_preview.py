@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
@@ -46,6 +46,9 @@ def preview_answer(session: SparkSession, body: Any) -> dict[str, Any]:
         statement = read_statement(session, sql)
     except StatementError as error:
         return problem_answer(error, sql.text)
+    if statement.lookups:
+        unread = "a preview reads no lookups, and this statement joins some: leave the joins out for it"
+        return {"problem": unread, "setting": SQL}
     records = [AskedRecord.from_json(each) for each in body["records"]]
     rows = Rows(statement.columns, sql.secret_names, sql.objects)
     rows.know(body["secrets"])

@@ -22,7 +22,7 @@ def test_the_paths_told_are_those_served() -> None:
     assert told == {
         (
             "GET" if "GET" in (route.methods or ()) else "POST",
-            route.path.replace("{run_id}", "R").replace("{process_id}", "P"),
+            route.path.replace("{run_id}", "R").replace("{process_id}", "P").replace("{name}", "NAME"),
         )
         for route in served
         if isinstance(route, Route)

@@ -35,6 +35,8 @@ def test_what_a_connector_has_is_not_handed_to_spark() -> None:
     names = (
         "spark.transform.sql",
         "spark.transform.secret.pepper",
+        "spark.transform.lookup.regions",
+        "spark.transform.lookup.refresh.interval.seconds",
         "spark.transform.driver.memory",
         "spark.ui.enabled",
     )

@@ -77,6 +77,7 @@ def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
 
 def test_a_secret_of_a_statement_belongs_to_a_flow(tmp_path: Path) -> None:
     known = "A->B.spark.transform.sql=SELECT * FROM records\nA->B.spark.transform.secret.pepper=x\n"
+    known += "A->B.spark.transform.lookup.r=/r.csv\nA->B.spark.transform.lookup.r.schema=id INT\n"
     assert shown(tmp_path, ONE_FLOW + known) == []
     text = "it has no effect at the top level; write A->B.spark.transform.secret.pepper"
     assert shown(tmp_path, f"{ONE_FLOW}spark.transform.secret.pepper=x\n") == [

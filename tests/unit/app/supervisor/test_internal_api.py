@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 import httpx
 import pytest
 import uvicorn
 
 from mirror_connect.app.supervisor.interfaces import WantedTask
-from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.internal_api import PIECE_BYTES, create_internal_application
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.mirror.lookups import LOOKUP
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskReport, TaskSpec
+from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin
+from mirror_connect.spark_jobs.compute.lookup_rows import rows_of
 from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.worker_client import WorkerClient
 from tests.fakes.spark_rig import FakeSpecs
@@ -74,7 +78,7 @@ def report(**more: object) -> dict[str, object]:
 
 
 DRIVER_PATHS = [("GET", "/plan"), ("POST", "/driver")]
-RUN_PATHS = [("GET", "spec?attempt=one"), ("POST", "positions"), ("POST", "report")]
+RUN_PATHS = [("GET", "spec?attempt=one"), ("POST", "positions"), ("POST", "report"), ("GET", "lookups/r?keys=id")]
 
 
 @pytest.mark.parametrize(("method", "path"), DRIVER_PATHS)
@@ -150,6 +154,34 @@ async def test_a_run_gets_its_spec_and_reports_for_orders(server: Server) -> Non
     spec = TaskSpec.from_json((await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)).json())
     orders = (await server.call("POST", f"/runs/{run.run_id}/report", run.token, report())).json()
     assert (spec.run_id, orders["lease_ms"], orders["abandon"]) == (run.run_id, 8000, False)
+
+
+async def test_a_lookup_is_given_in_pieces_as_soon_as_it_can_be_read(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "regions.csv"
+    lookup = f"{LOOKUP}regions"
+    config = {
+        "name": "m",
+        "source.cluster.alias": "A",
+        "connector.class": "MirrorSourceConnector",
+        "spark.transform.sql": "SELECT",
+        lookup: str(file),
+        f"{lookup}.schema": "id INT, region STRING",
+        ASSIGNED_PARTITIONS: "t-0",
+    }
+    server.supervisor.want({TaskId("m", 0): WantedTask(config)})
+    [run] = server.supervisor.runs
+    path = f"/runs/{run.run_id}/lookups/regions?keys=id"
+    assert (await server.call("GET", path, run.token)).status_code == 503
+    assert "No such file" in str(run.waits_for)
+    file.write_text("id,region\n" + "".join(f"{number},{'x' * 90}\n" for number in range(10_000)))
+    handle = RunHandle(str(server.http.base_url), run.run_id, run.token)
+    join = LookupJoin("regions", "r", ("id",), ("INT",))
+    rows = await asyncio.to_thread(lambda: list(rows_of(handle, join)))
+    assert sum(each.num_rows for each in rows) == 10_000
+    assert sum(each.nbytes for each in rows) > 2 * PIECE_BYTES
+    # What Spark asks for has another config than the task by now.
+    assert (await server.call("GET", path.replace("=id", "=colour"), run.token)).status_code == 410
+    assert server.supervisor.has_failed(TaskId("m", 0))
 
 
 async def test_positions_come_in_the_order_they_were_asked_for_and_to_the_present_attempt_alone(server: Server) -> None:

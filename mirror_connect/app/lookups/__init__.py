@@ -1,0 +1,1 @@
+"""Reads the tables that statements of connectors join: files, and compacted topics."""

@@ -1,0 +1,221 @@
+"""The lookups of the runs' statements: read once for all tasks of a connector, looked at again now and then.
+
+A task gets its lookups at the beginning of each epoch. If one has changed, its epoch ends, and the next one begins with the
+new one. While a changed one can't be read, tasks go on with the one before. Without any, they wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mirror_connect.app.lookups.loaded_lookup import BadLookupError, LoadedLookup
+from mirror_connect.app.supervisor.task_run import TaskRun
+from mirror_connect.connectors.clock import utc
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.mirror.lookups import LOOKUP, SOURCE, Format, Lookup, format_of, topic_of
+from mirror_connect.connectors.mirror.settings import client_id, source_consumer, target_consumer
+from mirror_connect.connectors.secrets import redact, secrets_of
+
+log = logging.getLogger(__name__)
+
+# How long a task's request waits for a lookup that is being read. Then it asks again.
+HOLD_S: Final = 3.0
+# After a failure.
+RETRY_S: Final = 5.0
+
+Read = Callable[[Lookup, Mapping[str, str], str, object], LoadedLookup | None]
+
+
+@dataclass(eq=False)
+class _Kept:
+    """One lookup, as its runs use it. `served`: which version each run has.
+
+    `keys`: by which columns they join it. `bad`: why this version can't be joined by some of them.
+    `problem`: why it could not be read the last time, since `problem_since` (seconds since 1970).
+    """
+
+    lookup: Lookup
+    client: Mapping[str, str] = field(repr=False)
+    client_id: str
+    interval_s: float
+    loaded: LoadedLookup | None = None
+    version: int = 0
+    keys: set[tuple[str, ...]] = field(default_factory=set)
+    bad: dict[tuple[str, ...], str] = field(default_factory=dict)
+    served: dict[TaskRun, int] = field(default_factory=dict)
+    problem: str | None = None
+    problem_since: float = 0.0
+    due: float = 0.0
+    looking: asyncio.Task[None] | None = None
+
+    @property
+    def last_wins(self) -> bool:
+        """Of several rows with a key. In a topic the newest record is what counts."""
+        return format_of(self.lookup.location) is Format.TOPIC
+
+
+class LookupKeeper:
+    """See the module. `clock` gives seconds. `read`: see read_lookup, which is the default."""
+
+    def __init__(self, clock: Callable[[], float], read: Read | None = None) -> None:
+        self._clock = clock
+        self._read = read or _read
+        self._kept: dict[object, _Kept] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def rows(
+        self, run: TaskRun, lookup: Lookup, resolved: Mapping[str, str], keys: tuple[str, ...], interval_s: float
+    ) -> bytes:
+        """What a run's join by these columns needs, as a stream of Arrow's. LookupMissingError: it should ask again."""
+        kept = self._of(lookup, resolved, interval_s)
+        kept.served.setdefault(run, 0)
+        kept.keys.add(keys)
+        if kept.loaded is None:
+            self._look(kept)
+            if kept.looking is not None:
+                await asyncio.wait({kept.looking}, timeout=HOLD_S)
+        if kept.loaded is None:
+            raise LookupMissingError(_line(lookup, kept.problem or "it is being read"))
+        version, table = kept.version, kept.loaded.table
+        if keys not in kept.bad:
+            try:
+                content: bytes = await self._in_thread(lambda: _stream(table, keys, last_wins=kept.last_wins))
+            except BadLookupError as error:
+                if version == kept.version:
+                    kept.bad[keys] = str(error)
+            else:
+                kept.served[run] = version
+                return content
+        kept.due = min(kept.due, self._clock() + RETRY_S)
+        raise LookupMissingError(_line(lookup, kept.bad.get(keys, "it is being read")))
+
+    def look(self, runs: Iterable[TaskRun]) -> None:
+        """Called again and again: reads what is due, and ends epochs that have an old lookup. `runs`: that are not over."""
+        if not self._kept:
+            return
+        there = set(runs)
+        for key, kept in list(self._kept.items()):
+            kept.served = {run: version for run, version in kept.served.items() if run in there}
+            if not kept.served and kept.looking is None:
+                del self._kept[key]
+                continue
+            if self._clock() >= kept.due:
+                self._look(kept)
+            for run, version in kept.served.items():
+                self._tell(kept, run, version)
+
+    def close(self) -> None:
+        """Reads nothing any more."""
+        for kept in self._kept.values():
+            if kept.looking is not None:
+                kept.looking.cancel()
+        self._kept.clear()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+
+    def _tell(self, kept: _Kept, run: TaskRun, version: int) -> None:
+        if version and version != kept.version and run.attempt is not None and not run.is_to_end_its_epoch:
+            log.info("Task %s gets the new lookup %s", run.task, kept.lookup.name)
+            run.leave()
+        old = kept.loaded is not None and kept.problem is not None
+        line = f"{_line(kept.lookup, kept.problem or '')}; its tasks use what was read before {utc(kept.problem_since)}"
+        run.stale[kept.lookup.name] = redact(line, run.secrets) if old else None
+
+    def _of(self, lookup: Lookup, resolved: Mapping[str, str], interval_s: float) -> _Kept:
+        client: Mapping[str, str] = {}
+        if format_of(lookup.location) is Format.TOPIC:
+            at_source = topic_of(lookup.location)[0] == SOURCE
+            client = source_consumer(resolved) if at_source else target_consumer(resolved)
+        key = (resolved.get("name"), lookup.name, lookup.location, lookup.schema, frozenset(client.items()))
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = _Kept(lookup, client, client_id(resolved, "lookup"), interval_s)
+        kept.interval_s = interval_s
+        return kept
+
+    def _look(self, kept: _Kept) -> None:
+        if kept.looking is None and (self._clock() >= kept.due or kept.loaded is None):
+            if kept.problem is not None and self._clock() < kept.due:
+                return
+            kept.looking = asyncio.create_task(self._look_now(kept))
+
+    async def _look_now(self, kept: _Kept) -> None:
+        known = None if kept.loaded is None else kept.loaded.stamp
+        try:
+            found = await self._in_thread(lambda: self._good(kept, known))
+        except (BadLookupError, ClusterUnreachable, NotAuthorized, ConfigError) as error:
+            self._failed(kept, str(error))
+        except Exception as error:  # noqa: BLE001 — a bug must not end the watch
+            # The stack trace ends with the error's text, which may show a value of the config.
+            stack = redact(traceback.format_exc(), secrets_of(kept.client))
+            log.error("Lookup %s could not be read\n%s", kept.lookup.name, stack)
+            self._failed(kept, f"{type(error).__name__} while it was read; see the log")
+        else:
+            self._good_again(kept)
+            if found is not None:
+                changed = kept.loaded is None or not found.table.equals(kept.loaded.table)
+                kept.loaded = found
+                if changed:
+                    kept.version += 1
+                    kept.bad.clear()
+            kept.due = self._clock() + kept.interval_s
+        finally:
+            kept.looking = None
+
+    def _good(self, kept: _Kept, known: object) -> LoadedLookup | None:
+        found = self._read(kept.lookup, kept.client, kept.client_id, known)
+        if found is not None and known is not None:
+            # Before it takes the place of one that can be joined.
+            for keys in kept.keys:
+                _stream(found.table, keys, last_wins=kept.last_wins)
+        return found
+
+    def _failed(self, kept: _Kept, problem: str) -> None:
+        if kept.problem != problem:
+            log.warning("%s", redact(_line(kept.lookup, problem), secrets_of(kept.client)))
+        if kept.problem is None:
+            kept.problem_since = time.time()
+        kept.problem = problem
+        kept.due = self._clock() + RETRY_S
+
+    def _good_again(self, kept: _Kept) -> None:
+        if kept.problem is not None:
+            log.info("Lookup %s can be read again", kept.lookup.name)
+        kept.problem = None
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        if self._threads is None:
+            # Its own, as a cluster may not answer for long.
+            self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="lookups")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class LookupMissingError(Exception):
+    """A lookup can't be given now; the text says why, in one line."""
+
+
+def _line(lookup: Lookup, problem: str) -> str:
+    return f"Lookup {lookup.name} ({LOOKUP}{lookup.name}={lookup.location}): {problem}"
+
+
+# Most workers need neither this nor Arrow, which takes 40 MB.
+
+
+def _read(lookup: Lookup, client: Mapping[str, str], client_id: str, known: object) -> LoadedLookup | None:
+    from mirror_connect.app.lookups.lookup_source import read_lookup  # noqa: PLC0415 — see above
+
+    return read_lookup(lookup, client, client_id, known)
+
+
+def _stream(table: Any, keys: tuple[str, ...], *, last_wins: bool) -> bytes:
+    from mirror_connect.app.lookups.lookup_table import one_row_a_key, stream_of  # noqa: PLC0415 — see above
+
+    return stream_of(one_row_a_key(table, keys, last_wins=last_wins))

@@ -1,0 +1,156 @@
+"""The content of lookups: files and records as tables, and what is wrong with them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from mirror_connect.app.lookups import lookup_table
+from mirror_connect.app.lookups.loaded_lookup import BadLookupError
+from mirror_connect.app.lookups.lookup_table import (
+    TopicRow,
+    one_row_a_key,
+    stream_of,
+    table_of_file,
+    table_of_records,
+)
+from mirror_connect.connectors.mirror.lookups import Format, columns_of
+
+ALL = columns_of("s STRING, b BOOLEAN, t TINYINT, i INT, l BIGINT, d DOUBLE, c DECIMAL(6,2), day DATE, at TIMESTAMP")
+CSV = (
+    "other,at,day,c,d,l,i,t,b,s\r\n"
+    'x,2026-11-26T12:00:00.5Z,2026-11-26,12.5,1e3,-9000000000,7,-8,true,"a,""b""\nc"\r\n'
+    ",,,,,,,,,\r\n"
+)
+JSON = (
+    '{"s": "a,\\"b\\"\\nc", "b": true, "t": -8, "i": 7, "l": -9000000000, "d": 1e3, "c": 12.5, "day": "2026-11-26", '
+    '"at": "2026-11-26T12:00:00.5Z", "other": [1, {"x": null}]}\n'
+    "\n"
+    '{"s": null}\n'
+)
+
+
+def good(table: Any) -> None:
+    first, second = table.to_pylist()
+    assert {name: str(value) for name, value in first.items()} == {
+        "s": 'a,"b"\nc',
+        "b": "True",
+        "t": "-8",
+        "i": "7",
+        "l": "-9000000000",
+        "d": "1000.0",
+        "c": "12.50",
+        "day": "2026-11-26",
+        "at": "2026-11-26 12:00:00.500000+00:00",
+    }
+    assert set(second.values()) == {None}
+
+
+def test_files_of_each_kind_have_the_same_table() -> None:
+    good(table_of_file(CSV.encode(), Format.CSV, ALL))
+    good(table_of_file(b"\xef\xbb\xbf" + CSV.encode(), Format.CSV, ALL))
+    good(table_of_file(JSON.encode(), Format.JSON_LINES, ALL))
+    table = table_of_file(JSON.encode(), Format.JSON_LINES, ALL)
+    out = io.BytesIO()
+    other = table.set_column(2, "t", table.column("t").cast(pa.int64())).append_column("more", pa.array([1, 2]))
+    pyarrow.parquet.write_table(other, out)
+    good(table_of_file(out.getvalue(), Format.PARQUET, ALL))
+
+
+def test_times_without_an_offset_are_in_utc_and_a_quoted_nothing_is_an_empty_text() -> None:
+    columns = columns_of("at TIMESTAMP, s STRING")
+    [row] = table_of_file(b'at,s\n2026-01-01 00:00:00,""\n', Format.CSV, columns).to_pylist()
+    assert (str(row["at"]), row["s"]) == ("2026-01-01 00:00:00+00:00", "")
+
+
+def test_a_file_without_rows_is_a_table_without_rows() -> None:
+    columns = columns_of("id INT")
+    assert len(table_of_file(b"", Format.JSON_LINES, columns)) == 0
+    assert len(table_of_file(b"id\n", Format.CSV, columns)) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "line"),
+    [
+        (b"", Format.CSV, "no column id"),
+        (b"ID,n\n1,2\n", Format.CSV, "no column id"),
+        (b"id,id\n1,2\n", Format.CSV, "two columns id"),
+        (b"id,n\n1\n", Format.CSV, "2 fields"),
+        (b"id,n\n4711,secret\nx4711,y\n", Format.CSV, "column id has a value that is no INT"),
+        (b"id,n\n99999999999,y\n", Format.CSV, "column id"),
+        (b"id,n\n1,\xff\n", Format.CSV, "UTF-8"),
+        (b'{"id": 1}\n{"id": 1', Format.JSON_LINES, "line 2"),
+        (b'{"id": 1}\n\n{"id": "secret"}', Format.JSON_LINES, "line 3"),
+        (b'{"id": 1}{"id": 2}\n{"id": 3}', Format.JSON_LINES, "line 1"),
+        (b"[1]\n", Format.JSON_LINES, "line 1"),
+        (b'{"id": 1.5}\n', Format.JSON_LINES, "line 1"),
+        (b"id,n\n", Format.PARQUET, "no Parquet file"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_place(content: bytes, kind: Format, line: str) -> None:
+    with pytest.raises(BadLookupError) as wrong:
+        table_of_file(content, kind, columns_of("id INT, n STRING"))
+    assert line in str(wrong.value)
+    assert "secret" not in str(wrong.value)
+    assert "4711" not in str(wrong.value)
+
+
+def test_a_parquet_file_must_have_the_columns() -> None:
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table({"n": [1]}), out)
+    with pytest.raises(BadLookupError, match="no column id"):
+        table_of_file(out.getvalue(), Format.PARQUET, columns_of("id INT, n STRING"))
+
+
+def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = columns_of("id INT")
+    content = b"id\n" + b"1\n" * 100
+    monkeypatch.setattr(lookup_table, "MOST_ROWS", 99)
+    with pytest.raises(BadLookupError, match="100 rows"):
+        table_of_file(content, Format.CSV, columns)
+    monkeypatch.undo()
+    monkeypatch.setattr(lookup_table, "MOST_BYTES", 100)
+    with pytest.raises(BadLookupError, match="at most"):
+        table_of_file(content, Format.CSV, columns)
+
+
+def row(offset: int, key: bytes, value: bytes, timestamp: int = 0, partition: int = 0) -> TopicRow:
+    return TopicRow(timestamp, partition, offset, key, value)
+
+
+def test_records_are_rows_in_the_order_of_their_times_with_their_keys() -> None:
+    found = table_of_records(
+        [row(3, b"c", b' {"n":\n 3}\r\n', 30), row(1, b"\xff", b"{}", 20, 1), row(2, "ü".encode(), b'{"n": 2}', 10)],
+        columns_of("n INT"),
+    )
+    assert found.to_pylist() == [{"n": 2, "key": "ü"}, {"n": None, "key": None}, {"n": 3, "key": "c"}]
+    assert table_of_records([], columns_of("n INT")).to_pylist() == []
+    own = table_of_records([row(1, b"a", b'{"Key": 1}')], columns_of("Key INT"))
+    assert own.to_pylist() == [{"Key": 1}]
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"null", b"[1]", b'{"n": "x"}', b'{"n": 1', b'{"n": 1}{"n": 2}', b'{"n":"\xff"}']
+)
+def test_a_record_that_is_no_row_is_named_by_its_place(value: bytes) -> None:
+    with pytest.raises(BadLookupError, match="record at 4-17 is"):
+        table_of_records([row(1, b"a", b"{}"), row(17, b"b", value, 5, 4)], columns_of("n INT"))
+
+
+def test_of_rows_with_the_same_key_the_last_one_stays_or_none_is_taken() -> None:
+    table = pa.table({"a": ["x", "y", "x", None, "x", None], "b": [1, 1, 2, 1, 1, 1], "n": range(6)})
+    assert one_row_a_key(table, ["a"], last_wins=True).column("n").to_pylist() == [1, 4]
+    assert one_row_a_key(table, ["a", "b"], last_wins=True).column("n").to_pylist() == [1, 2, 4]
+    with pytest.raises(BadLookupError, match="2 rows have a = x, b = 1"):
+        one_row_a_key(table, ["a", "b"], last_wins=False)
+    assert one_row_a_key(table, ["n"], last_wins=False) == table
+
+
+def test_a_stream_is_read_as_the_table() -> None:
+    table = table_of_file(JSON.encode(), Format.JSON_LINES, ALL)
+    with pa.ipc.open_stream(stream_of(table)) as stream:
+        assert stream.read_all() == table
