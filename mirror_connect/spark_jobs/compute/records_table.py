@@ -40,7 +40,14 @@ _GIVEN: Final = "__given_"
 _BAD: Final = "__bad_"
 _THERE: Final = "__there_"
 _OBJECT: Final = r"(?s)^\s*\{.*\}\s*$"
-_OPTIONS: Final = {"mode": "FAILFAST", "columnNameOfCorruptRecord": "__corrupt", "allowSingleQuotes": "false"}
+# Jackson takes no string of more than 20,000,000 characters by itself. Records are not larger than this (round_trip.py).
+_LONGEST: Final = str(32 << 20)
+_OPTIONS: Final = {
+    "mode": "FAILFAST",
+    "columnNameOfCorruptRecord": "__corrupt",
+    "allowSingleQuotes": "false",
+    "maxStringLen": _LONGEST,
+}
 
 
 def columns_of_function(transform: TransformFunction) -> tuple[str, ...]:
