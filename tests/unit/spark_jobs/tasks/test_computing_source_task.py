@@ -119,3 +119,33 @@ async def test_a_task_with_a_statement_copies_nothing_without_spark(world: World
     with pytest.raises(ConfigError):
         await copy_for_ever(world, None)
     assert world.there == []
+
+
+LETTERS = {
+    **CONFIG,
+    "errors.tolerance": "all",
+    "errors.deadletterqueue.topic.name": "letters",
+    "errors.deadletterqueue.context.headers.enable": "true",
+}
+
+
+def fails_sometimes(row: Row) -> Row:
+    number = int(row["value"])
+    return {"__error": "the statement's value raised an error"} if number % 7 == 3 else {"value": b"masked %d" % number}
+
+
+async def test_records_that_spark_can_not_take_go_to_the_dead_letter_topic(world: World) -> None:
+    spark = SparkRows(fails_sometimes, text="SELECT …")
+    world.target.topic("letters")
+    world.put(100)
+    spec = world.spec_of([TaskPartition("orders", 0, "A.orders")], LETTERS)
+    async with world.running(spec, lambda *_: (world.position, None), spark.trip):
+        await world.until(lambda: world.position == 99)
+        # One that is alone, behind nothing but dropped ones.
+        world.put(4)
+        await world.until(lambda: world.position == 103)
+        await world.finish()
+    numbers = range(104)
+    assert world.there == [b"masked %d" % number for number in numbers if number % 7 != 3]
+    assert [value for _, value in world.target.records("letters")] == [b"%d" % n for n in numbers if n % 7 == 3]
+    await asyncio.to_thread(spark.trip.close)
