@@ -85,7 +85,7 @@ async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig) -> No
     # Records, for a preview.
     sql = TransformSql("SELECT upper(topic) AS key FROM records WHERE offset > 5")
     record = [AskedRecord(TopicPartition("t", 0), offset, 0, rest_of(RecordParts(b"k", b"v"))) for offset in (5, 6)]
-    made = await StatementReader(rig.spark.questions).transformed(sql, record)
+    made = await StatementReader(rig.spark.questions, local=True).transformed(sql, record)
     assert [each.kept and parts_of(each.rest or b"") for each in made] == [False, RecordParts(b"T", b"v")]
 
 
