@@ -217,6 +217,24 @@ def test_a_value_that_is_no_json_of_its_schema_is_an_error(session: Any) -> None
     assert [row[ERROR] is None for row in after] == list(VALUES.values())
 
 
+def test_an_envelope_of_kafkas_json_converter_keeps_its_schema(session: Any) -> None:
+    found = statement(
+        session,
+        """SELECT named_struct('schema', value.schema, 'payload', named_struct(
+               'id', value.payload.id, 'email', sha2(value.payload.email, 256))) AS value FROM records""",
+        "schema VARIANT, payload STRUCT<id: BIGINT, email: STRING>",
+    )
+    fields = [
+        {"type": "int64", "optional": False, "field": "id"},
+        {"type": "string", "optional": True, "field": "email"},
+    ]
+    schema = {"type": "struct", "fields": fields, "optional": False, "name": "customer"}
+    before = {"schema": schema, "payload": {"id": 7, "email": "a@example.org"}}
+    [row] = rows(session, found, [{"value": json.dumps(before).encode()}])
+    masked = hashlib.sha256(b"a@example.org").hexdigest()
+    assert json.loads(row["value"]) == {"schema": schema, "payload": {"id": 7, "email": masked}}
+
+
 def test_columns_are_written_as_a_record_has_them(interpreted: Any) -> None:
     session = interpreted
     assert changed(session, "SELECT 'ü' AS value FROM records", b"x") == "ü".encode()
