@@ -86,7 +86,8 @@ def connect(token: str, number: int, patience_s: float = PATIENCE_S) -> socket.s
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(name)
-            connection.settimeout(_PROOF_S)
+            # The task may be busy with strangers. Its answer must not come just as the feeder gives up.
+            connection.settimeout(max(_RETRY_S, deadline - time.monotonic()))
             _check_user(connection)
             connection.sendall(_proof(token, _FEEDER, name))
             if hmac.compare_digest(_read(connection), _proof(token, _TASK, name)):
