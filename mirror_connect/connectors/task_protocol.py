@@ -60,7 +60,8 @@ class TaskPartition:
     """A source partition and the target topic its records go to.
 
     `remote_partition`: the partition there if its number is another one; SAME if not. `named`: the remote topic's name
-    before transformations gave it this one; empty if none did.
+    before transformations gave it this one; empty if none did. `heartbeats`: it is a topic of heartbeats, which are no data
+    of users.
     """
 
     topic: str
@@ -68,6 +69,7 @@ class TaskPartition:
     remote_topic: str
     remote_partition: int = SAME
     named: str = ""
+    heartbeats: bool = False
 
     @property
     def source(self) -> TopicPartition:
@@ -143,11 +145,13 @@ class TaskSpec:
         return not self.offsets_topic
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic, remote partition, named]."""
+        """As a JSON object; `assigned` becomes a list of lists, each with the fields of its partition."""
         members = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             **{name: dict(value) if isinstance(value, Mapping) else value for name, value in members.items()},
-            "assigned": [[a.topic, a.partition, a.remote_topic, a.remote_partition, a.named] for a in self.assigned],
+            "assigned": [
+                [a.topic, a.partition, a.remote_topic, a.remote_partition, a.named, a.heartbeats] for a in self.assigned
+            ],
             "assigned_groups": list(self.assigned_groups),
             "hidden": list(self.hidden),
         }

@@ -140,7 +140,7 @@ def source_topics(settings: Settings, timeout: float) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Stepped:
-    """A record behind the transformations. `rest`: its bytes, if it is kept."""
+    """A record behind the transformations. `rest`: its bytes, if it is kept. `computed`: a statement or function gets it."""
 
     found: SourceRecord
     remote_topic: str
@@ -148,6 +148,7 @@ class _Stepped:
     timestamp: int
     rest: bytes | None
     error: str | None
+    computed: bool
 
 
 async def _without_spark(_: RecordTransform, __: Sequence[AskedRecord]) -> list[TransformedRecord]:
@@ -221,8 +222,9 @@ class Previewer:
             copied_to = remote[record.topic][0]
             # As app/worker_connectors/task_specs.py tells it to a task.
             named = policy.named_topic(settings.text("source.cluster.alias"), record.topic)
-            steps = chain.steps(named, routed=named != copied_to)
-            records.append(_stepped(record, copied_to, steps))
+            heartbeats = policy.is_heartbeats(record.topic)
+            steps = chain.steps(named, routed=named != copied_to, heartbeats=heartbeats)
+            records.append(_stepped(record, copied_to, steps, computed=not heartbeats))
         return records, line
 
     async def _by_spark(
@@ -237,7 +239,7 @@ class Previewer:
             few = f"a preview of {setting} takes {room} MiB of records, and leaves out the {fitting} oldest"
             line = "; ".join(filter(None, (line, few)))
         taken = list(records[fitting:])
-        places = [place for place, each in enumerate(taken) if each.rest is not None]
+        places = [place for place, each in enumerate(taken) if each.rest is not None and each.computed]
         if places:
             made = await self._transformed(transform, [_asked(taken[place]) for place in places])
             for place, became in zip(places, made, strict=True):
@@ -264,13 +266,13 @@ def remote_topics(settings: Settings, found: Mapping[str, int]) -> dict[str, tup
     }
 
 
-def _stepped(record: SourceRecord, remote_topic: str, steps: Steps) -> _Stepped:
+def _stepped(record: SourceRecord, remote_topic: str, steps: Steps, *, computed: bool) -> _Stepped:
     rest, error = None, None
     try:
         rest = after_steps((record.offset, record.timestamp, rest_of(record.parts)), steps)
     except RecordError as failed:
         error = f"transformation {failed.transformation}: {failed.reason}"
-    return _Stepped(record, remote_topic, rest is not None, record.timestamp, rest, error)
+    return _Stepped(record, remote_topic, rest is not None, record.timestamp, rest, error, computed)
 
 
 def _asked(record: _Stepped) -> AskedRecord:

@@ -207,4 +207,5 @@ def _assigned(
 
 def _task_partition(policy: DefaultReplicationPolicy, alias: str, partition: TopicPartition) -> TaskPartition:
     remote, named = policy.remote_topic(alias, partition.topic), policy.named_topic(alias, partition.topic)
-    return TaskPartition(*partition, remote, named="" if named == remote else named)
+    heartbeats = policy.is_heartbeats(partition.topic)
+    return TaskPartition(*partition, remote, named="" if named == remote else named, heartbeats=heartbeats)

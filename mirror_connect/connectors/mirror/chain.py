@@ -111,14 +111,14 @@ class Chain:
                 name = each.what.routed(name)
         return name
 
-    def steps(self, name: str, partition: int = -1, *, routed: bool = True) -> Steps:
+    def steps(self, name: str, partition: int = -1, *, routed: bool = True, heartbeats: bool = False) -> Steps:
         """What is done with the records of a partition of a remote topic. ConfigError.
 
-        `routed`: whether the routes apply to its name.
+        `routed`: whether the routes apply to its name. `heartbeats`: its records are heartbeats, which are no JSON.
         """
         found: list[Step | JsonStep] = []
         for each in self.of_all:
-            if not each.takes(name):
+            if not each.takes(name) or (heartbeats and isinstance(each.what, JsonStep)):
                 continue
             if isinstance(each.what, JsonStep):
                 found.append(each.what.placed(name, partition))

@@ -450,7 +450,10 @@ class SourceTask:
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
                 steps=self._chain.steps(
-                    partition.named or partition.remote_topic, partition.partition, routed=bool(partition.named)
+                    partition.named or partition.remote_topic,
+                    partition.partition,
+                    routed=bool(partition.named),
+                    heartbeats=partition.heartbeats,
                 ),
                 tolerant=self._failures.tolerant,
                 on_skipped=self._skipped,
@@ -459,7 +462,7 @@ class SourceTask:
                 in_thread=self._in_thread,
                 on_ready=self._ready,
                 on_letters=self._letters_written,
-                computing=self._computing,
+                computing=None if partition.heartbeats else self._computing,
                 measures=self._measures.add(source),
                 touched=self._touched,
             )

@@ -27,7 +27,7 @@ from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, 
 from tests.fakes.connect_worker import source_config
 
 PACKAGE = "org.apache.kafka.connect.transforms."
-TOPICS = {"orders": 2, "clicks": 1, "__consumer_offsets": 50, "mm2-offset-syncs.B.internal": 1}
+TOPICS = {"orders": 2, "clicks": 1, "__consumer_offsets": 50, "mm2-offset-syncs.B.internal": 1, "heartbeats": 1}
 FILTERED = {
     "transforms": "gone,mark,route",
     "transforms.gone.type": f"{PACKAGE}Filter",
@@ -120,7 +120,12 @@ async def test_records_are_shown_as_they_would_be_copied() -> None:
     assert dropped is None
     assert last == {"key": "k", "value": base64.b64encode(b"\xff").decode(), "headers": {"from": "eu"}}
     # Only what the connector would copy is read.
-    assert source.asked == [TopicPartition("clicks", 0), TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    assert source.asked == [
+        TopicPartition("clicks", 0),
+        TopicPartition("heartbeats", 0),
+        TopicPartition("orders", 0),
+        TopicPartition("orders", 1),
+    ]
 
 
 MASKED = {
@@ -214,6 +219,15 @@ async def test_spark_gets_what_transforms_leave_and_says_what_it_becomes() -> No
     assert (found.records[4].timestamp, after.timestamp, after.key) == (1005, 5, Content("text", "[hidden]", 18))
     assert all(each.after is None for each in found.records[:4])
     assert "pepper-of" not in str(found)
+
+
+async def test_heartbeats_are_shown_as_they_are() -> None:
+    spark = FakeSpark()
+    source = FakeSource(record("heartbeats", 1, b"\x00\x01"))
+    for more in (STATEMENT, MASKED):
+        [shown] = (await previewed(source, more, resolved=PEPPER, spark=spark)).records
+        assert (shown.remote_topic, shown.kept, shown.error) == ("A.heartbeats", True, None)
+    assert spark.asked == []
 
 
 async def test_nothing_is_shown_as_it_was_if_spark_does_not_answer() -> None:

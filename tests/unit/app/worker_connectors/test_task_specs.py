@@ -102,7 +102,7 @@ async def test_a_task_knows_the_name_that_a_route_gave_and_the_one_before(monkey
     spec = await specs_of().build("run", TaskId("c", 0), config, config, 1)
     # The worker's own topic is none that a route may lead to.
     assert spec.assigned == (
-        TaskPartition("heartbeats", 0, "A.heartbeats"),
+        TaskPartition("heartbeats", 0, "A.heartbeats", heartbeats=True),
         TaskPartition("other", 1, "other"),
         TaskPartition("users", 2, "x", named="users"),
     )

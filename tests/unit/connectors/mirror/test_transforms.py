@@ -192,6 +192,7 @@ def test_steps_on_json_stand_among_the_others_and_know_their_place() -> None:
     assert mask == JsonStep("mask", Part.VALUE, MaskField(("card", "email")), Condition.IS_TOMBSTONE, negated=True)
     assert where == JsonStep("where", Part.KEY, InsertField("topic", "p", place=("t", 7)))
     assert drop == Step(Action.DROP_HEADERS, headers=(b"a",))
+    assert found.steps("A.heartbeats", routed=False, heartbeats=True) == (drop,)
 
 
 @pytest.mark.parametrize(

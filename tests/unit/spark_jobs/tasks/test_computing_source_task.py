@@ -84,6 +84,23 @@ async def test_records_arrive_masked_and_those_that_are_dropped_count_as_copied(
     await asyncio.to_thread(spark.trip.close)
 
 
+async def test_heartbeats_are_copied_as_they_are(world: World) -> None:
+    world.source.topic("heartbeats")
+    world.target.topic("A.heartbeats")
+    world.source.put("heartbeats", (b"key", b"\x00\x01\x02"))
+    spark = SparkRows(masks_and_filters, text="SELECT …")
+    world.put(10)
+    spec = world.spec_of(
+        [TaskPartition("heartbeats", 0, "A.heartbeats", heartbeats=True), TaskPartition("orders", 0, "A.orders")],
+        CONFIG,
+    )
+    async with world.running(spec, computing=spark.trip):
+        await world.until(lambda: world.there == world.wanted and bool(world.target.records("A.heartbeats")))
+        await world.finish()
+    assert world.target.records("A.heartbeats") == [(b"key", b"\x00\x01\x02")]
+    await asyncio.to_thread(spark.trip.close)
+
+
 async def test_a_task_that_loses_spark_commits_what_arrived_and_the_next_one_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
