@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from deploy.local import LocalCluster
 from tests.brokers import messages
@@ -65,6 +65,12 @@ def records(
 
 def last_value(cluster: LocalCluster, topic: str, partition: int) -> bytes | None:
     """The value of the record that lies last; None if there is none. Of a topic without transactions."""
+    message = last_message(cluster, topic, partition)
+    return None if message is None else message.value()
+
+
+def last_message(cluster: LocalCluster, topic: str, partition: int) -> Message | None:
+    """The record that lies last; None if there is none. Of a topic without transactions."""
     end = end_offsets(cluster, topic).get(partition, 0)
     if not end:
         return None
@@ -75,7 +81,7 @@ def last_value(cluster: LocalCluster, topic: str, partition: int) -> bytes | Non
         if message is None:
             raise WaitTimedOut(f"not within {PATIENCE_S:g} s: the broker of {topic}-{partition} answers")
         assert message.error() is None
-        return message.value()
+        return message
     finally:
         consumer.close()
 
