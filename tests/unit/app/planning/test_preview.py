@@ -224,8 +224,8 @@ async def test_spark_gets_what_transforms_leave_and_says_what_it_becomes() -> No
 async def test_heartbeats_are_shown_as_they_are() -> None:
     spark = FakeSpark()
     source = FakeSource(record("heartbeats", 1, b"\x00\x01"))
-    for more in (STATEMENT, MASKED):
-        [shown] = (await previewed(source, more, resolved=PEPPER, spark=spark)).records
+    for more, resolved in ((STATEMENT, PEPPER), (MASKED, {})):
+        [shown] = (await previewed(source, more, resolved=resolved, spark=spark)).records
         assert (shown.remote_topic, shown.kept, shown.error) == ("A.heartbeats", True, None)
     assert spark.asked == []
 
