@@ -6,27 +6,21 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn
 
-import httpx
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from mirror_connect.cli.rest.apply_command import connector_files
 from mirror_connect.cli.rest.arguments import add_output
 from mirror_connect.cli.rest.command_run import action_parser, run_action
+from mirror_connect.cli.rest.config_question import ask_about
 from mirror_connect.cli.rest.failures import (
     FINE,
     WRONG,
-    RequestRefused,
-    UnknownName,
-    Unsupported,
-    WorkerUnreachable,
-    WrongUsage,
 )
 from mirror_connect.cli.rest.figures import NOTHING, bytes_rate, count, duration, plain, records_rate
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
 from mirror_connect.cli.rest.output import print_view
-from mirror_connect.cli.rest.worker_client import WorkerClient, plugin_path
+from mirror_connect.cli.rest.worker_client import WorkerClient
 from mirror_connect.cli.verify_command import bytes_per_second
 
 _STYLES: Final = {"create": "green", "grow": "green", "refused": "bold red"}
@@ -54,30 +48,8 @@ def act(worker: WorkerClient, chosen: argparse.Namespace) -> int:
 
 def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     """The worker's plan of the file's connector."""
-    files = connector_files([chosen.file], chosen.name)
-    if len(files) > 1:
-        raise WrongUsage(f"{chosen.file} has {len(files)} connectors: name the file of one")
-    (file,) = files
-    plugin = file.config.get("connector.class")
-    if not plugin:
-        raise WrongUsage(f"{file.path} has no connector.class")
     query = {} if chosen.speed is None else {"speed": chosen.speed}
-    path = plugin_path(plugin.rpartition(".")[2], "config", "plan")
-    try:
-        answer = worker.send("PUT", path, {**file.config, "name": file.name}, **query)
-    except UnknownName:
-        raise Unsupported(
-            f"{worker.url} has no {path}: it is a worker of Kafka's own, or an older one; mirror-connect check says more"
-        ) from None
-    except RequestRefused as refused:
-        if refused.status == httpx.codes.BAD_GATEWAY:
-            # A cluster that the config names does not answer, or refuses: there is no plan.
-            raise WorkerUnreachable(str(refused)) from None
-        raise
-    if answer.get("plan") is None:
-        lines = [Text(plain(f"refused: {each}"), style="bold red") for each in answer.get("errors") or ()]
-        return View(answer, [], [f"{file.name} would be refused.", *lines], wrong=True)
-    return view_of(answer)
+    return ask_about(worker, chosen, ("PUT", "plan"), query, view_of)
 
 
 def view_of(answer: Mapping[str, Any]) -> View:

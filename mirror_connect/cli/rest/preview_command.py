@@ -5,28 +5,23 @@ from __future__ import annotations
 import argparse
 import datetime
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NoReturn
 
-import httpx
 from rich.console import Console
 from rich.text import Text
 
-from mirror_connect.cli.rest.apply_command import connector_files
 from mirror_connect.cli.rest.arguments import add_output
 from mirror_connect.cli.rest.command_run import action_parser, run_action
+from mirror_connect.cli.rest.config_question import ask_about
 from mirror_connect.cli.rest.failures import (
     FINE,
     WRONG,
-    RequestRefused,
-    UnknownName,
-    Unsupported,
-    WorkerUnreachable,
-    WrongUsage,
 )
 from mirror_connect.cli.rest.figures import NOTHING, plain
 from mirror_connect.cli.rest.listings import Column, Listing, Row, View
 from mirror_connect.cli.rest.output import print_view
-from mirror_connect.cli.rest.worker_client import WorkerClient, plugin_path
+from mirror_connect.cli.rest.worker_client import WorkerClient
 
 _STYLES: Final = {"left out": "yellow", "error": "bold red"}
 # As app/planning/preview.py has it, which a command without a worker does not import.
@@ -59,31 +54,9 @@ def act(worker: WorkerClient, chosen: argparse.Namespace) -> int:
 
 def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     """The worker's preview of the file's connector."""
-    files = connector_files([chosen.file], chosen.name)
-    if len(files) > 1:
-        raise WrongUsage(f"{chosen.file} has {len(files)} connectors: name the file of one")
-    (file,) = files
-    plugin = file.config.get("connector.class")
-    if not plugin:
-        raise WrongUsage(f"{file.path} has no connector.class")
     query = {"records": chosen.records} | ({"topic": chosen.topic} if chosen.topic else {})
     query |= {"before": "true"} if chosen.before else {}
-    path = plugin_path(plugin.rpartition(".")[2], "config", "preview")
-    try:
-        answer = worker.send("POST", path, {**file.config, "name": file.name}, **query)
-    except UnknownName:
-        raise Unsupported(
-            f"{worker.url} has no {path}: it is a worker of Kafka's own, or an older one; mirror-connect check says more"
-        ) from None
-    except RequestRefused as refused:
-        if refused.status in (httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE):
-            # A cluster that the config names does not answer, or refuses; or Spark does not answer.
-            raise WorkerUnreachable(str(refused)) from None
-        raise
-    if answer.get("preview") is None:
-        lines = [Text(plain(f"refused: {each}"), style="bold red") for each in answer.get("errors") or ()]
-        return View(answer, [], [f"{file.name} would be refused.", *lines], wrong=True)
-    return view_of(answer, before=chosen.before)
+    return ask_about(worker, chosen, ("POST", "preview"), query, partial(view_of, before=chosen.before))
 
 
 def view_of(answer: Mapping[str, Any], *, before: bool) -> View:
