@@ -25,8 +25,8 @@ def ask_about(
 ) -> View:
     """The view of the answer, or of why the config would be refused.
 
-    `chosen`: has `file` and `name`. `request`: the method, and the last part of the path, which is also the member of the answer
-    that is null if the config would be refused. WrongUsage, Unsupported, WorkerUnreachable, RequestRefused.
+    `chosen`: has `file` and `name`. `request`: the method, and the last part of the path. The answer has a member of that
+    name, which is null if the config would be refused. WrongUsage, Unsupported, WorkerUnreachable, RequestRefused.
     """
     method, what = request
     files = connector_files([chosen.file], chosen.name)
