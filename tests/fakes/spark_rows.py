@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,9 @@ from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
 from mirror_connect.spark_jobs.compute.records_table import COLUMNS, SECRETS
 from mirror_connect.spark_jobs.compute.round_trip import RoundTrip
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
+from tests.fakes.encoded_batches import Plain
+from tests.fakes.rewritten_batches import offsets_of, records_of
+from tests.waiting import state_reached
 
 # Names of abstract sockets follow from it, and all processes of a machine share those.
 TOKEN = uuid.uuid4().hex
@@ -107,3 +111,44 @@ class SparkRows(_Trip):
         fed = (answered(each, statement) for each in relayed(TOKEN, attempt))
         transform = TransformSql(text, value_schema, secret_names=secret_names)
         super().__init__(attempt, RoundTrip(change(fed), self.listener, columns, changes, transform))
+
+
+# What the tests of a round trip share.
+
+
+def masks(row: Row) -> Row:
+    return {"value": None if row["value"] is None else b"masked " + row["value"]}
+
+
+def fails_at_each_tenth(row: Row) -> Row:
+    if row["offset"] % 10 == 5:
+        return {"__keep": True, "__error": "WHERE raised an error"}
+    return {"__keep": row["offset"] % 2 == 0, "value": b"masked"}
+
+
+async def all_of(spark: SparkRows, batches: list[ComputedBatch]) -> list[Plain]:
+    """The records that have come back, with their source offsets."""
+    await state_reached(lambda: all(not each.busy for each in batches), "all batches are back")
+    found: list[Plain] = []
+    for each in batches:
+        while (made := each.take()) is not None:
+            found += [r._replace(offset=o) for r, o in zip(records_of(made), offsets_of(made), strict=True)]
+    return found
+
+
+def rechunked(batches: Iterator[Any], seed: int) -> Iterator[Any]:
+    """As other batches, as Spark makes them: rows wait until a pad or many others come."""
+    chance = random.Random(seed)
+    held: list[Any] = []
+    for each in batches:
+        held.append(each)
+        padded = each.column("__row").null_count > 0
+        if padded or sum(one.num_rows for one in held) > 50:
+            whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            at = 0
+            while at < whole.num_rows:
+                size = chance.randint(1, 20)
+                yield whole.slice(at, size)
+                at += size
+            held = []
+    yield from held

@@ -18,8 +18,7 @@ from mirror_connect.spark_jobs.task_context import SparkLostError
 from tests.fakes import record_functions
 from tests.fakes.encoded_batches import Plain, encode, some_records
 from tests.fakes.rewritten_batches import offsets_of
-from tests.fakes.spark_rows import TOKEN, FunctionRows
-from tests.unit.spark_jobs.compute.test_round_trip import all_of, rechunked
+from tests.fakes.spark_rows import TOKEN, FunctionRows, all_of, rechunked
 from tests.waiting import state_reached
 
 MODULE = record_functions.MODULE

@@ -13,7 +13,7 @@ import pytest
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.records.source_offsets import parse_source_offset_value
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.spark_jobs.compute import round_trip
+from mirror_connect.spark_jobs.compute import row_sender
 from mirror_connect.spark_jobs.task_context import SparkLostError
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.spark_rows import Row, SparkRows
@@ -105,8 +105,8 @@ async def test_a_task_that_loses_spark_commits_what_arrived_and_the_next_one_goe
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The batches that come before the end are to be of records.
-    monkeypatch.setattr(round_trip, "QUICK_ANSWERS", 0)
-    monkeypatch.setattr(round_trip, "HELD_BYTES", 0)
+    monkeypatch.setattr(row_sender, "QUICK_ANSWERS", 0)
+    monkeypatch.setattr(row_sender, "HELD_BYTES", 0)
 
     def dies(batches: Iterator[Any]) -> Iterator[Any]:
         yield from itertools.islice(batches, 3)

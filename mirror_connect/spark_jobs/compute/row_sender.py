@@ -1,0 +1,201 @@
+"""The sending half of a round trip: makes rows of batches, and sends them to the feeder.
+
+Spark keeps rows back until a batch is full. When nothing more is to be sent, pads push them out.
+
+Spark's code is compiled as it runs. So rows that are no records go first, while the task connects to its clusters.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
+from mirror_connect.spark_jobs.compute.arrow_rows import Rows
+from mirror_connect.spark_jobs.compute.batch_pieces import pieces_of
+from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, closed_quietly
+from mirror_connect.spark_jobs.compute.sent_pieces import SentPiece, SubmittedBatch
+from mirror_connect.spark_jobs.task_context import SparkLostError
+
+# The shortest time between two flushes: each costs Spark and the feeder about a millisecond of processor time.
+FLUSH_S: Final = 0.005
+# The same while the last flush has not come back: Spark has enough to do.
+FLUSH_AGAIN_S: Final = 0.1
+# Of rows in one message: Spark holds several of them in its memory.
+MESSAGE_BYTES: Final = 1 << 20
+# Batches of a few records go in one message, if others wait behind them.
+HELD_BYTES: Final = 256 << 10
+# Before the first record: Spark is warm when so many answers in a row took no longer than this. That long it may take.
+QUICK_S: Final = 0.004
+QUICK_ANSWERS: Final = 3
+WARM_S: Final = 2.0
+_BUFFER: Final = 256 << 10
+
+
+class _Answered:
+    """A flush has come back."""
+
+
+class RowSender:
+    """`setting`: of the errors of records that can't be sent. `sent`: the pieces that Spark has, in order.
+
+    `on_part(batch)` is called when a piece of it has come back, and when no more follow. `on_failure`: no rows are sent any
+    more.
+    """
+
+    def __init__(
+        self,
+        listener: FeederListener,
+        encoder: Rows,
+        setting: str,
+        *,
+        on_part: Callable[[SubmittedBatch], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self.sent: deque[SentPiece] = deque()
+        self._listener = listener
+        self._encoder = encoder
+        self._setting = setting
+        self._on_part = on_part
+        self._on_failure = on_failure
+        # None at the end.
+        self._waiting: queue.SimpleQueue[SubmittedBatch | _Answered | None] = queue.SimpleQueue()
+        self._next_row = 0
+        # Rows that go with the next message, and their bytes. Each message costs Spark and the feeder half a millisecond.
+        self._held: list[Any] = []
+        self._held_bytes = 0
+        self._flushed_at = 0.0
+        self._unflushed = self._flushing = False
+        # Rows without a number have come back.
+        self._answered = threading.Event()
+        self._has_work = self._failed = False
+
+    def put(self, batch: SubmittedBatch) -> None:
+        """The batch goes to Spark after those before it."""
+        self._has_work = True
+        self._waiting.put(batch)
+
+    def answered(self) -> None:
+        """Rows without a number have come back: a flush, or what warms Spark up."""
+        self._answered.set()
+        self._waiting.put(_Answered())
+
+    def end(self) -> None:
+        """Nothing follows. Rows that are there are sent, and Spark's input ends in order."""
+        self._has_work = True
+        self._waiting.put(None)
+
+    def give_up(self) -> None:
+        """No answer comes any more, so nobody may wait for one."""
+        self._failed = True
+        self._answered.set()
+
+    def run(self) -> None:
+        """Waits for the feeder, then sends until the end."""
+        try:
+            connection = self._listener.accept(lambda: not self._failed)
+        except OSError as error:
+            self._on_failure(SparkLostError(str(error)))
+            return
+        try:
+            with connection, connection.makefile("wb", buffering=_BUFFER) as out:
+                with pa.ipc.new_stream(out, self._encoder.schema) as stream:
+                    out.flush()
+                    self._warm_up(stream, out)
+                    self._send_all(stream, out)
+                out.write(END)
+        except OSError as error:
+            self._on_failure(SparkLostError(f"Spark takes no rows any more: {error}"))
+        except Exception as error:  # noqa: BLE001 — the task fails with it
+            self._on_failure(error)
+        finally:
+            closed_quietly(connection)
+
+    def _warm_up(self, stream: Any, out: Any) -> None:
+        """Ends as soon as Spark is quick, or a record is there."""
+        until = time.monotonic() + WARM_S
+        quick = 0
+        while quick < QUICK_ANSWERS and not self._has_work and not self._failed:
+            began = time.monotonic()
+            self._answered.clear()
+            stream.write_batch(self._encoder.samples)
+            stream.write_batch(self._encoder.pads)
+            out.flush()
+            if not self._answered.wait(until - began) or time.monotonic() > until:
+                return
+            quick = quick + 1 if time.monotonic() - began <= QUICK_S else 0
+
+    def _send_all(self, stream: Any, out: Any) -> None:
+        while True:
+            try:
+                found = self._next()
+            except queue.Empty:
+                self._flush(stream, out)
+                continue
+            if found is None:
+                self._write_held(stream)
+                return
+            if isinstance(found, _Answered):
+                self._flushing = False
+                continue
+            if not found.batch.dropped:
+                self._send(stream, found)
+            if self._waiting.empty():
+                self._write_held(stream)
+            self._on_part(found)
+
+    def _next(self) -> SubmittedBatch | _Answered | None:
+        """queue.Empty if a flush is due."""
+        if not self._unflushed:
+            return self._waiting.get()
+        wait = self._flushed_at + (FLUSH_AGAIN_S if self._flushing else FLUSH_S) - time.monotonic()
+        return self._waiting.get(wait > 0, max(wait, 0.0))
+
+    def _flush(self, stream: Any, out: Any) -> None:
+        self._write_held(stream)
+        stream.write_batch(self._encoder.pads)
+        out.flush()
+        self._flushed_at, self._unflushed, self._flushing = time.monotonic(), False, True
+
+    def _send(self, stream: Any, submitted: SubmittedBatch) -> None:
+        try:
+            for piece, codec in pieces_of(submitted, self._setting):
+                self._send_piece(stream, SentPiece(submitted, piece, codec))
+                self._unflushed = True
+        except (CorruptBatchError, RecordError) as error:
+            submitted.behind = error
+
+    def _send_piece(self, stream: Any, sent: SentPiece) -> None:
+        piece = sent.piece
+        rows = self._encoder.of(piece, sent.submitted.batch.partition, self._next_row, time.time_ns() // 1000)
+        sent.submitted.piece_leaves()
+        self._next_row += piece.count
+        # Before it is sent: the answer may be there at once.
+        self.sent.append(sent)
+        most = min(HELD_BYTES, MESSAGE_BYTES // 4)
+        if self._held_bytes + len(piece.records) > most:
+            self._write_held(stream)
+        if len(piece.records) <= most:
+            self._held.append(rows)
+            self._held_bytes += len(piece.records)
+            return
+        size = max(1, piece.count * MESSAGE_BYTES // len(piece.records))
+        for at in range(0, piece.count, size):
+            stream.write_batch(rows.slice(at, size))
+
+    def _write_held(self, stream: Any) -> None:
+        if self._held:
+            stream.write_batch(self._held[0] if len(self._held) == 1 else _as_one(self._held))
+            self._held, self._held_bytes = [], 0
+
+
+def _as_one(batches: Sequence[Any]) -> Any:
+    """These batches of rows as one."""
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

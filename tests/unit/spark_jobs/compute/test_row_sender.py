@@ -1,0 +1,87 @@
+"""Rows for the feeder: what goes first, what goes together, and when they are flushed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mirror_connect.spark_jobs.compute import (
+    arrow_rows,
+    row_sender,
+)
+from tests.fakes.encoded_batches import CODECS, encode, some_records
+from tests.fakes.spark_rows import SparkRows, all_of, masks
+from tests.waiting import state_reached
+
+
+async def test_rows_that_are_no_records_go_first_until_spark_is_quick_or_a_record_is_there() -> None:
+    samples: list[int] = []
+
+    def counted(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            samples.append(each.num_rows if each.column("__row").null_count == each.num_rows else -1)
+            yield each
+
+    spark = SparkRows(masks, change=counted)
+    await state_reached(lambda: len(samples) >= 2, "rows that are no records went first")
+    spark.trip.begin({})
+    records = some_records(5, 3)
+    found = await all_of(spark, spark.submit(encode(records, CODECS["none"])))
+    assert [each.value for each in found] == [each.value and b"masked " + each.value for each in records]
+    assert samples[0] == arrow_rows.SAMPLES
+    assert -1 in samples
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_while_a_flush_is_on_its_way_there_is_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_sender, "QUICK_ANSWERS", 0)
+    monkeypatch.setattr(row_sender, "FLUSH_AGAIN_S", 600.0)
+    come, go = threading.Semaphore(0), threading.Semaphore(0)
+    flushes: list[int] = []
+
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            if each.column("__row").null_count:
+                flushes.append(each.num_rows)
+                come.release()
+                assert go.acquire(timeout=60)
+            yield each
+
+    spark = SparkRows(masks, change=slow)
+    spark.trip.begin({})
+    first = spark.submit(encode(some_records(1, 3)))
+    assert await asyncio.to_thread(come.acquire, timeout=60)
+    second = spark.submit(encode(some_records(2, 3)))
+    await asyncio.sleep(10 * row_sender.FLUSH_S)
+    assert len(flushes) == 1
+    go.release()
+    await all_of(spark, first)
+    assert await asyncio.to_thread(come.acquire, timeout=60)
+    go.release()
+    await all_of(spark, second)
+    assert len(flushes) == 2
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_batches_that_wait_behind_each_other_go_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_sender, "QUICK_ANSWERS", 0)
+    messages: list[int] = []
+
+    def counted(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            messages.append(each.num_rows - each.column("__row").null_count)
+            yield each
+
+    spark = SparkRows(masks, change=counted)
+    records = [some_records(number, 2, first=2 * number) for number in range(50)]
+    spark.trip.begin({})
+    batches = spark.submit(b"".join(encode(each, CODECS["lz4"]) for each in records))
+    found = await all_of(spark, batches)
+    assert [each.offset for each in found] == list(range(100))
+    assert sum(messages) == 100
+    assert max(messages) > 2
+    await asyncio.to_thread(spark.trip.close)
