@@ -36,6 +36,7 @@ from benchmarks import (
     startup,
     takeover,
     throughput,
+    transforms,
 )
 from benchmarks.console import Console
 from benchmarks.machine import describe
@@ -137,6 +138,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "cluster": spark_placement,
                 "far": far,
                 "compute": compute,
+                "transforms": transforms,
             }[case]
             if case == "far" and not options.side:
                 sides = [MM2_TUNED, OURS]

@@ -109,9 +109,7 @@ def _costs(rig: Rig, side: Side, durations: Durations, console: Console) -> list
     quick = durations.rounds < ROUNDS
     rounds = 1 if quick else ROUNDS
     seconds = 4.0 if quick else COPY_S
-    work = prepare(
-        rig, COMPUTE, replace(durations, copy_product=seconds, rounds=1, warm_up=durations.warm_up / 2), console
-    )
+    work = prepare(rig, COMPUTE, durations.copying(seconds, durations.warm_up / 2), console)
     spans: dict[str, list[Span]] = defaultdict(list)
     copier = Copier(work, side)
     for number in range(-1, rounds):

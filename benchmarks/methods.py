@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import compute, epochs, far, following, scaling, spark_placement, takeover
+from benchmarks import compute, epochs, far, following, scaling, spark_placement, takeover, transforms
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -63,6 +63,14 @@ HOW: Final = {
         " is received at both targets; *over* is its own difference, so what the statement adds. The *first seconds* begin"
         " when the task has just become RUNNING, after a start of Spark for statements: the first"
         f" {compute.FIRST_S:g} s of records. Milliseconds."
+    ),
+    "Transformations of bytes": (
+        f"A topic of {PARTITIONS} partitions with LogAppendTime, whose 1 KiB records the task therefore writes again, each"
+        " of them: without a transformation, with an InsertHeader, with a DropHeaders of what every other record has,"
+        " and with a Filter that looks into each record and keeps them all. The same worker does them in turns: a round"
+        f" that does not count, and {transforms.ROUNDS} that do, of {transforms.COPY_S:g} s each. The ratio is of one round,"
+        " then the median of the rounds, and in brackets the least and the most. A Filter that drops every other record,"
+        " with MirrorMaker 2 beside it, is the case `filter`."
     ),
     "Latency": (
         f"Records of {LATENCY_RECORD_BYTES} bytes with a number and the time of sending in them, sent without linger by a"

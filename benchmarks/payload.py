@@ -86,7 +86,7 @@ def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
     if profile.json:
         # Every other one, in each batch.
         count += count % 2
-    if profile.filtered:
+    if profile.marked:
         # As many that are dropped as stay, in each batch.
         count += count % 2
         return [

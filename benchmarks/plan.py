@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from benchmarks.sides import MM2, MM2_NO_SYNCS, MM2_TUNED
@@ -28,6 +28,7 @@ OTHERS: Final = (
     "cluster",
     "far",
     "compute",
+    "transforms",
 )
 # Settings of the case exactly-once; the third one is an interval of transactions.
 OFF: Final = "off"
@@ -53,7 +54,8 @@ class Profile:
     `records`: in the source topic, which a fast side copies several times. `least`: how many times the records per CPU
     second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
     timestamps; `config_copied`: and so does the target's, as the link copies that config. `compacted`: the source's broker
-    has removed every other record. `filtered`: a transformation drops every other one. `encrypted`: TLS and SCRAM on both
+    has removed every other record. `marked`: every other record has the header that a Filter looks for. `filtered`: it
+    drops these. `encrypted`: TLS and SCRAM on both
     sides. `json`: its records are JSON objects, every other one of another country. `limit`: the target's
     message.max.bytes, if it is not Kafka's default. `brokers`: of each cluster.
     """
@@ -71,6 +73,7 @@ class Profile:
     filtered: bool = False
     encrypted: bool = False
     json: bool = False
+    marked: bool = False
     limit: int = 0
     brokers: int = 1
 
@@ -163,7 +166,6 @@ PROFILES: Final = (
         4_000_000,
         brokers=3,
     ),
-    # Not part of a full run: the same with larger records, for looking at where time goes.
     Profile(
         "filter",
         "1 KiB records in ~100 KB lz4 batches, of which a Filter drops every other one",
@@ -171,13 +173,26 @@ PROFILES: Final = (
         100_000,
         LZ4_CODEC,
         4_000_000,
+        marked=True,
         filtered=True,
     ),
+    # Not part of a full run: the same with larger records, for looking at where time goes.
     Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
 )
 # Of the case compute: records that a statement reads.
 COMPUTE: Final = Profile(
     "compute", "190 B JSON records in ~100 KB lz4 batches", 190, 100_000, LZ4_CODEC, 3_000_000, json=True
+)
+# Of the case transforms: the source's broker sets the timestamps, so each record is written again.
+TRANSFORMS: Final = Profile(
+    "transforms",
+    "1 KiB records in ~100 KB lz4 batches, LogAppendTime, every other one with a header",
+    1024,
+    100_000,
+    LZ4_CODEC,
+    2_000_000,
+    append_time=True,
+    marked=True,
 )
 FULL_PROFILES: Final = (
     "1k",
@@ -190,6 +205,7 @@ FULL_PROFILES: Final = (
     "tls",
     "small-limit",
     "three-brokers",
+    "filter",
 )
 
 
@@ -248,6 +264,10 @@ class Durations:
     # At each distance, of each side.
     far: float = 12.0
     data_share: float = 1.0
+
+    def copying(self, seconds: float, warm_up: float) -> Durations:
+        """The same for a case whose own rounds copy for so long each."""
+        return replace(self, copy_product=seconds, rounds=1, warm_up=warm_up)
 
 
 FULL: Final = Durations()
@@ -316,6 +336,8 @@ AIM_STATEMENT_RECORDS: Final = {"filter": 100_000, "hash and rewrite": 80_000}
 # How much later than without a statement, at the 99th percentile: once it is warm, and in its first seconds.
 AIM_STATEMENT_MS: Final = 25.0
 AIM_FIRST_SECONDS_MS: Final = 100.0
+# Times what re-encoding costs without a transformation.
+AIM_TRANSFORMS: Final = 1.5
 AIM_WORKER_MB: Final = 400.0
 # Times the cost of 16 partitions and one task.
 AIM_SCALING: Final = 1.3

@@ -19,6 +19,7 @@ from benchmarks import (
     scaling,
     spark_placement,
     takeover,
+    transforms,
 )
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
@@ -54,6 +55,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Long distances", "far", far.findings),
     ("SQL in flight", "compute", compute.findings_of_cost),
     ("Latency with SQL in flight", "compute", compute.findings_of_latency),
+    ("Transformations of bytes", "transforms", transforms.findings),
 )
 NAMES: Final = frozenset((*(THROUGHPUT + name for name in FULL_PROFILES), *OTHERS))
 
