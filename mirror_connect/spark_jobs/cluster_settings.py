@@ -38,6 +38,9 @@ MB_AN_EXECUTOR: Final = 200
 # As those of the driver (spark_settings.JVM_OPTIONS), but with both compilers: an executor may apply statements. Spark sets
 # the heap, and no archive of classes is there.
 _EXECUTOR_JVM: Final = "-XX:+UseSerialGC -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
+# Of commons-crypto, by which Spark encrypts. Its defaults try a native library first.
+JAVA_CIPHER: Final = "org.apache.commons.crypto.cipher.JceCipher"
+JAVA_RANDOM: Final = "org.apache.commons.crypto.random.JavaCryptoRandom"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,11 @@ CLUSTER_SETTINGS: Final = (
         "else who is in between could have them sent without encryption"),
     ClusterSetting("spark.io.encryption.enabled", "true",
         "what an executor writes to its disk may have tokens of tasks in it"),
+    ClusterSetting("spark.network.crypto.config.cipher.classes", JAVA_CIPHER,
+        "Java's own AES. Spark's native library would be unpacked to `/tmp`, where it stays if the executor is killed"),
+    ClusterSetting("spark.io.encryption.commons.config.cipher.classes", JAVA_CIPHER, "the same"),
+    ClusterSetting("spark.io.encryption.commons.config.secure.random.classes", JAVA_RANDOM, "the same"),
+    ClusterSetting("spark.io.compression.codec", "lzf", "the same of the native library of lz4"),
     ClusterSetting("spark.executorEnv.PYTHONSAFEPATH", "1",
         "no module comes from the directory in which an executor was started", fixed=True),
 )

@@ -83,6 +83,13 @@ def check_turns(target: LocalCluster, copy: str, partitions: int) -> None:
     assert more
 
 
+def unpacked_libraries(executor: Executor) -> set[str]:
+    """The native libraries that an executor's JVM uses and that would outlive it: files of its own in `/tmp`."""
+    lines = [line.split(maxsplit=5) for line in Path(f"/proc/{executor.pid}/maps").read_text().splitlines()]
+    mapped = {line[5] for line in lines if len(line) == 6}
+    return {name for name in mapped if Path(name).parent == Path("/tmp") and not name.endswith(" (deleted)")}
+
+
 def remote_ports(pid: int) -> set[int]:
     """To which ports a process has connections; none if it has ended.
 

@@ -14,7 +14,15 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.spark_cluster import SparkCluster
 from tests.e2e.ends import wait_ends
-from tests.e2e.executors import PROPERTIES, contents, once_config, wait_all, wait_busy, wait_executors
+from tests.e2e.executors import (
+    PROPERTIES,
+    contents,
+    once_config,
+    unpacked_libraries,
+    wait_all,
+    wait_busy,
+    wait_executors,
+)
 from tests.e2e.identity_topics import produce_shapes, produce_singles, produce_transactions
 from tests.e2e.numbered import Writer
 from tests.e2e.product import EXECUTOR, Product
@@ -86,6 +94,7 @@ def test_an_executor_that_is_killed_under_load_loses_and_repeats_nothing(
             product.wait_going_on("numbers", target_cluster, copy)
             time.sleep(dice.uniform(*LOADED_S))
             doomed = dice.choice(wait_busy(product, target_cluster, 2))
+            assert unpacked_libraries(doomed) == set()
             when = time.monotonic()
             doomed.kill()
             product.wait_going_on("numbers", target_cluster, copy)

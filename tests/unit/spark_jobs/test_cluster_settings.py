@@ -28,6 +28,17 @@ _CONFIG_CLASSES = {
     "spark-kubernetes_*.jar": ("org/apache/spark/deploy/k8s/Config",),
     "spark-yarn_*.jar": ("org/apache/spark/deploy/yarn/config/",),
 }
+# What Spark hands on to commons-crypto, and which of its classes does.
+_OF_COMMONS_CRYPTO = {
+    "spark.network.crypto.config.": (
+        "spark-network-common_*.jar",
+        "org/apache/spark/network/util/TransportConf.class",
+    ),
+    "spark.io.encryption.commons.config.": (
+        "spark-core_*.jar",
+        "org/apache/spark/security/CryptoStreamUtils$.class",
+    ),
+}
 MASTERS = {Kind.STANDALONE: "spark://a:7077", Kind.YARN: "yarn", Kind.KUBERNETES: "k8s://a:6443"}
 
 
@@ -145,14 +156,31 @@ def test_each_setting_has_a_reason_and_stands_once_for_a_kind() -> None:
 def test_each_name_is_one_that_spark_reads() -> None:
     """A name that nobody reads would have no effect, and nobody would say so."""
     names = {each.name for each in CLUSTER_SETTINGS} | {ARCHIVES, CORES, EXECUTOR_OPTIONS, OVERHEAD}
-    # Variables of executors have any name.
-    wanted = {name for name in names if not name.startswith(EXECUTOR_ENVIRONMENT)}
+    # Variables of executors have any name; those of commons-crypto are in the next test.
+    others = (EXECUTOR_ENVIRONMENT, *_OF_COMMONS_CRYPTO)
+    wanted = {name for name in names if not name.startswith(others)}
     found: set[str] = set()
     for jar, classes in _CONFIG_CLASSES.items():
         with zipfile.ZipFile(next((spark_home() / "jars").glob(jar))) as archive:
             of_config = [each for each in archive.namelist() if each.startswith(classes) and each.endswith(".class")]
             found |= {name for each in of_config for name in wanted if name.encode() in archive.read(each)}
     assert wanted - found == set()
+
+
+def test_spark_encrypts_by_classes_without_a_native_library() -> None:
+    """tests/e2e/test_spark_cluster.py looks at executors. A wrong name would bring the library back."""
+    found = {each.name: each.value for each in CLUSTER_SETTINGS if each.name.startswith(tuple(_OF_COMMONS_CRYPTO))}
+    assert len(found) == 3
+    with zipfile.ZipFile(next((spark_home() / "jars").glob("commons-crypto-*.jar"))) as archive:
+        classes = {name: archive.read(name) for name in archive.namelist() if name.endswith(".class")}
+    for name, value in found.items():
+        prefix = next(each for each in _OF_COMMONS_CRYPTO if name.startswith(each))
+        key = f"commons.crypto.{name.removeprefix(prefix)}".encode()
+        assert any(key in content for content in classes.values()), name
+        assert b"NativeCodeLoader" not in classes[f"{value.replace('.', '/')}.class"]
+        jar, reader = _OF_COMMONS_CRYPTO[prefix]
+        with zipfile.ZipFile(next((spark_home() / "jars").glob(jar))) as archive:
+            assert prefix.encode() in archive.read(reader)
 
 
 def test_yarn_gets_archives_by_its_own_name_and_once() -> None:
