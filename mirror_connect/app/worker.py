@@ -99,7 +99,7 @@ class Worker:
             program=program,
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
         )
-        statements = StatementReader(spark.questions, local=is_local(spark.master))
+        statements = StatementReader(spark.questions, spark.preview_lookups, local=is_local(spark.master))
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
         self._supervisor = Supervisor(
             spark,

@@ -38,14 +38,14 @@ class Application:
     def __init__(self, hello: dict[str, Any], session: SparkSession) -> None:
         self._plan_http = InternalHttp(hello["url"], hello["token"])
         self._report_http = InternalHttp(hello["url"], hello["token"])
-        self._questions: Questions | None = None
-        if hello["statements"]:
-            asked, answers = (InternalHttp(hello["url"], hello["token"]) for _ in range(2))
-            self._questions = Questions(asked, session, answers)
         # Where executors reach the worker: on a cluster not where this driver does.
         tasks = hello.get("tasks") or {"url": hello["url"], "fingerprint": ""}
         self._tasks_url: str = tasks["url"]
         self._fingerprint: str = tasks["fingerprint"]
+        self._questions: Questions | None = None
+        if hello["statements"]:
+            asked, answers = (InternalHttp(hello["url"], hello["token"]) for _ in range(2))
+            self._questions = Questions(asked, session, answers, self._tasks_url, self._fingerprint)
         self._scratch = Path(hello["scratch"])
         self._queries: dict[str, Any] = {}
         self._failed_starts: dict[str, str] = {}

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from mirror_connect.spark_jobs.internal_http import InternalHttp, RunOverError, WorkerUnreachableError
+from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +28,20 @@ _FUNCTION: Final = "function"
 
 
 class Questions:
-    """Fetches questions and answers them. `answers`: another connection, since `http` waits for the next question."""
+    """Fetches questions and answers them. `answers`: another connection, since `http` waits for the next question.
 
-    def __init__(self, http: InternalHttp, session: SparkSession, answers: InternalHttp | None = None) -> None:
+    `tasks_url`, `fingerprint`: where Spark's processes reach the worker.
+    """
+
+    def __init__(
+        self,
+        http: InternalHttp,
+        session: SparkSession,
+        answers: InternalHttp | None = None,
+        tasks_url: str = "",
+        fingerprint: str = "",
+    ) -> None:
+        self._tasks = tasks_url, fingerprint
         self._http = http
         self._answers = answers or http
         self._session = session
@@ -88,6 +99,8 @@ class Questions:
         try:
             if self._of_statements is None:
                 self._of_statements = statement_session(self._session)
+            if question["kind"] == _PREVIEW:
+                return self._previewed(self._of_statements, question["body"])
             return _answered(self._of_statements, question["kind"], question["body"])
         except Exception as error:  # noqa: BLE001 — whoever asked must not wait for nothing
             what = _name_of(error)
@@ -95,16 +108,22 @@ class Questions:
             log.error("A question of the worker's (%s) could not be answered: %s", question["kind"], what)
             return {"problem": f"Spark could not read it: {what}", "setting": None}
 
+    def _previewed(self, session: SparkSession, body: Any) -> Any:
+        from mirror_connect.spark_jobs.compute.statement_preview import preview_answer  # noqa: PLC0415 — with pyarrow
+        from mirror_connect.spark_jobs.computing_query import lookup_frame  # noqa: PLC0415 — seldom needed
+
+        if (run := body.get("run")) is None:
+            return preview_answer(session, body)
+        url, fingerprint = self._tasks
+        handle = RunHandle(url, run["run_id"], run["token"], fingerprint)
+        return preview_answer(session, body, lambda join, sql: lookup_frame(session, handle, join, sql))
+
 
 def _answered(session: SparkSession, kind: str, body: Any) -> Any:
     from mirror_connect.spark_jobs.compute.statement_answers import statement_answer  # noqa: PLC0415 — seldom needed
 
     if kind == "statement":
         return statement_answer(session, body)
-    if kind == _PREVIEW:
-        from mirror_connect.spark_jobs.compute.statement_preview import preview_answer  # noqa: PLC0415 — with pyarrow
-
-        return preview_answer(session, body)
     if kind == _FUNCTION:
         from mirror_connect.spark_jobs.compute.function_preview import function_answer  # noqa: PLC0415 — with pyarrow
 

@@ -19,7 +19,9 @@ import pytest
 import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
+from mirror_connect.app.supervisor.preview_lookups import LookupRefused
 from mirror_connect.app.supervisor.statement_reader import StatementReader
+from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.connectors.mirror.transform_sql import MOST_NESTED, SQL, TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
@@ -67,7 +69,7 @@ async def test_a_task_runs_and_says_what_it_writes_to(rig: SparkRig) -> None:
     assert set(rig.events.of(A)[:-1]) <= {"UNASSIGNED"}
 
 
-async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig) -> None:
+async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig, tmp_path: Path) -> None:
     async def asked(text: str) -> dict[str, Any]:
         return dict(await rig.spark.questions.ask("statement", TransformSql(text).to_json(), patience_s=200))
 
@@ -85,8 +87,19 @@ async def test_its_driver_reads_statements_beside_its_tasks(rig: SparkRig) -> No
     # Records, for a preview.
     sql = TransformSql("SELECT upper(topic) AS key FROM records WHERE offset > 5")
     record = [AskedRecord(TopicPartition("t", 0), offset, 0, rest_of(RecordParts(b"k", b"v"))) for offset in (5, 6)]
-    made = await StatementReader(rig.spark.questions, local=True).transformed(sql, record)
+    reader = StatementReader(rig.spark.questions, rig.spark.preview_lookups, local=True)
+    made = await reader.transformed(sql, record, {})
     assert [each.kept and parts_of(each.rest or b"") for each in made] == [False, RecordParts(b"T", b"v")]
+    # With a lookup, whose rows a process of Spark's gets from the worker.
+    file = tmp_path / "names.csv"
+    file.write_text("id,name\n6,six\n")
+    lookup = Lookup("names", "id INT, name STRING", str(file))
+    sql = TransformSql("SELECT n.name AS key FROM records LEFT JOIN names n ON n.id = offset", lookups=(lookup,))
+    made = await reader.transformed(sql, record, {"name": "c"})
+    assert [parts_of(each.rest or b"").key for each in made] == [None, b"six"]
+    file.unlink()
+    with pytest.raises(LookupRefused, match="No such file"):
+        await reader.transformed(sql, record, {"name": "c"})
 
 
 async def test_its_jvm_maps_the_archive_of_classes_that_setup_made(rig: SparkRig) -> None:

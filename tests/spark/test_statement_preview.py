@@ -12,19 +12,23 @@ import json
 import logging
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
 from mirror_connect.spark_jobs.compute import statement_preview
+from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin, table_type
 from mirror_connect.spark_jobs.compute.statement import statement_session
 from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
+from mirror_connect.spark_jobs.query import map_in_arrow
 from mirror_connect.spark_jobs.session import open_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -185,6 +189,57 @@ def test_a_job_with_generated_code_makes_the_same_of_them(session: Any, as_a_tas
     assert jobs == [1]
 
 
+REGIONS: Final = Lookup("regions", "country STRING, region STRING")
+REGION: Final = "only-in-the-lookup"
+JOINED: Final = """
+SELECT concat(r.region, '-', value.id) AS key FROM records LEFT JOIN regions r ON r.country = value.country
+WHERE value IS NULL OR r.country IS NOT NULL OR value.id / (value.id - 2) > 9
+"""
+
+
+def joined(session: Any, seconds: float = 0.0) -> Any:
+    """A preview with a lookup whose rows come as a task's, from a process of Spark's."""
+
+    def lookup(join: LookupJoin, sql: TransformSql) -> Any:
+        region, pause = REGION, seconds
+
+        def rows(ticks: Iterator[Any]) -> Iterator[Any]:
+            import time as clock  # noqa: PLC0415 — it is pickled
+
+            import pyarrow  # noqa: PLC0415
+
+            for _ in ticks:
+                clock.sleep(pause)
+                yield pyarrow.RecordBatch.from_pylist([{"country": "EU", "region": region}])
+
+        assert (join.name, join.keys) == ("regions", ("country",))
+        return map_in_arrow(session.range(0, 1, 1, 1), rows, table_type(sql, join))
+
+    asked = body(JOINED, RECORDS, SCHEMA)
+    asked["sql"]["lookups"] = [REGIONS.to_json()]
+    return preview_answer(session, asked, lookup)
+
+
+def test_records_are_joined_as_a_task_joins_them(session: Any) -> None:
+    found = [TransformedRecord.from_json(each) for each in joined(session)["records"]]
+    bad = "value is no JSON object of spark.transform.value.schema"
+    assert [(each.kept, each.error) for each in found] == [
+        *[(True, None), (False, "WHERE raised an error"), (True, None), (False, bad), (True, None), (False, bad)]
+    ]
+    keys = [parts_of(each.rest or b"").key for each in found if each.kept]
+    assert keys == [f"{REGION}-1".encode(), None, f"{REGION}-5".encode()]
+
+
+def test_a_join_that_gets_no_rows_in_time_is_given_up(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statement_preview, "PATIENCE_S", 1.0)
+    began = time.monotonic()
+    assert "within 1 s" in joined(session, seconds=120.0)["away"]
+    assert time.monotonic() - began < 60.0
+    monkeypatch.undo()
+    # Its slot, the only one, is free again.
+    assert "records" in joined(session)
+
+
 def test_a_statement_that_cannot_be_applied_is_a_setting_and_a_line(session: Any) -> None:
     answer = preview_answer(session, body("SELECT * FROM records LIMIT 1", RECORDS))
     assert (answer["setting"], "LIMIT" in answer["problem"]) == ("spark.transform.sql", True)
@@ -208,6 +263,7 @@ def test_nothing_of_records_and_secrets_is_in_plans_events_or_the_log(
         set_levels("org.apache.spark.sql", log4j.Level.ALL)
         try:
             shown(session, body(MASKED, RECORDS, SCHEMA, pepper=SECRET))
+            assert "records" in joined(session)
         finally:
             set_levels("org.apache.spark.sql", log4j.Level.ERROR)
     written = "".join(path.read_text("utf-8") for path in events.rglob("*") if path.is_file())
@@ -217,5 +273,5 @@ def test_nothing_of_records_and_secrets_is_in_plans_events_or_the_log(
     assert "LocalRelation [__row" in texts["log of the JVM"]
     # Py4J's calls have bytes as base64, where a text begins at one of three places.
     encoded = [base64.b64encode(b"." * at + SECRET.encode()).decode()[4:24] for at in range(3)]
-    hidden = (SECRET, CARD, "1@example.org", "pepper-of", *encoded)
+    hidden = (SECRET, CARD, "1@example.org", "pepper-of", REGION, *encoded)
     assert {(name, each) for name, text in texts.items() for each in hidden if each in text} == set()

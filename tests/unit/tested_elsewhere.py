@@ -82,6 +82,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/standalone/__main__.py": "tests/e2e/test_standalone.py: started by its script",
     "app/supervisor/interfaces.py": "tests/unit/app/supervisor/test_internal_api.py: protocols only",
     "app/supervisor/launcher.py": "tests/spark/test_spark_does_not_start.py: needs Spark",
+    "app/supervisor/lookup_reads.py": "tests/unit/app/supervisor/test_lookup_keeper.py: which login and which rows, through app/supervisor/lookup_keeper.py",
     "app/supervisor/remote_watch.py": "tests/unit/app/supervisor/test_process_ends.py: silent, hung and lost processes of a cluster, through the supervisor",
     "app/supervisor/statement_reader.py": "tests/unit/app/supervisor/test_spark_questions.py: a question and its answer",
     "app/version.py": "tests/unit/app/rest/test_application.py: two constants in the answer of GET /, through app/rest/application.py",

@@ -11,6 +11,7 @@ from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.validation import Validation
 from mirror_connect.app.herder.views import Config, set_values
 from mirror_connect.app.planning.preview import Preview
+from mirror_connect.app.supervisor.preview_lookups import LookupRefused
 from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.secrets import redact, resolved_secrets
@@ -64,6 +65,6 @@ class Previews:
             raise ClusterAway(redact(str(error), secrets)) from None
         except SparkAway as error:
             raise SparkNotReady(redact(str(error), secrets)) from None
-        except ConfigError as error:
+        except (ConfigError, LookupRefused) as error:
             raise BadRequest(redact(str(error), secrets)) from None
         return Previewed(validation, [], preview)

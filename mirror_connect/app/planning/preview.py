@@ -151,7 +151,11 @@ class _Stepped:
     computed: bool
 
 
-async def _without_spark(_: RecordTransform, __: Sequence[AskedRecord]) -> list[TransformedRecord]:
+# The transformation, the records behind `transforms`, and the resolved config.
+Transformed = Callable[[RecordTransform, Sequence[AskedRecord], Mapping[str, str]], Awaitable[list[TransformedRecord]]]
+
+
+async def _without_spark(*_: object) -> list[TransformedRecord]:
     raise NotImplementedError
 
 
@@ -160,9 +164,7 @@ class Previewer:
 
     def __init__(
         self,
-        transformed: Callable[
-            [RecordTransform, Sequence[AskedRecord]], Awaitable[list[TransformedRecord]]
-        ] = _without_spark,
+        transformed: Transformed = _without_spark,
         topics: Callable[[Settings, float], Mapping[str, int]] = source_topics,
         reads: Callable[..., tuple[list[SourceRecord], str]] = last_records,
     ) -> None:
@@ -176,7 +178,7 @@ class Previewer:
     ) -> Preview:
         """Of a valid config. `topic`: of the source, of which alone.
 
-        ClusterUnreachable, NotAuthorized, AdminError, ConfigError, SparkAway.
+        ClusterUnreachable, NotAuthorized, AdminError, ConfigError, SparkAway, LookupRefused.
         """
         definition = connector_definition(resolved["connector.class"])
         if not isinstance(definition, MirrorSource):
@@ -192,7 +194,7 @@ class Previewer:
                 f"The preview was not ready within {PREVIEW_S:g} s: the source is slow, or other previews are under way"
             ) from None
         if transform is not None:
-            records, line = await self._by_spark(transform, records, line)
+            records, line = await self._by_spark(transform, records, line, resolved)
         letters = dead_letter_topic(settings)
         if letters is not None:
             goes = f". It would go to topic {letters.name}"
@@ -228,7 +230,7 @@ class Previewer:
         return records, line
 
     async def _by_spark(
-        self, transform: RecordTransform, records: Sequence[_Stepped], line: str
+        self, transform: RecordTransform, records: Sequence[_Stepped], line: str, resolved: Mapping[str, str]
     ) -> tuple[list[_Stepped], str]:
         """The records behind the statement or function, too. Of many bytes, the newest ones."""
         fitting, size = len(records), 0
@@ -241,7 +243,7 @@ class Previewer:
         taken = list(records[fitting:])
         places = [place for place, each in enumerate(taken) if each.rest is not None and each.computed]
         if places:
-            made = await self._transformed(transform, [_asked(taken[place]) for place in places])
+            made = await self._transformed(transform, [_asked(taken[place]) for place in places], resolved)
             for place, became in zip(places, made, strict=True):
                 error = (
                     None

@@ -84,6 +84,10 @@ async def _json_of(request: Request) -> Any:
     return json.loads(content)
 
 
+def _keys(request: Request) -> list[str]:
+    return request.query_params.get("keys", "").split(",")
+
+
 async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
@@ -178,8 +182,17 @@ def _task_routes(spark: SparkHost) -> list[Route]:
         )
 
     async def lookup(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        keys = request.query_params.get("keys", "").split(",")
-        found = await requests.lookup(run, request.path_params["name"], keys)
+        return rows(await requests.lookup(run, request.path_params["name"], _keys(request)))
+
+    async def lookup_of_any(request: Request) -> Response:
+        preview = spark.preview_lookups.find(request.path_params["run_id"])
+        if preview is None:
+            return await for_run(lookup)(request)
+        if not _bearer_is(request, preview.token):
+            return Response(status_code=UNAUTHORIZED)
+        return rows(await spark.preview_lookups.rows(preview, request.path_params["name"], _keys(request)))
+
+    def rows(found: bytes | None) -> Response:
         if found is None:
             return Response(status_code=GONE)
         # In pieces: one write of all of it would take the loop for tens of milliseconds.
@@ -199,6 +212,6 @@ def _task_routes(spark: SparkHost) -> list[Route]:
         Route("/shared/{process_id}", shared, methods=["GET"]),
         Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
         Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
-        Route("/runs/{run_id}/lookups/{name}", for_run(lookup), methods=["GET"]),
+        Route("/runs/{run_id}/lookups/{name}", lookup_of_any, methods=["GET"]),
         Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
     ]

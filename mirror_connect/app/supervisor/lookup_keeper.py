@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError, LoadedLookup
+from mirror_connect.app.supervisor.lookup_reads import Read, client_of, line_of, read, stream
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.mirror.lookups import LOOKUP, SOURCE, Format, Lookup, format_of, topic_of
-from mirror_connect.connectors.mirror.settings import client_id, source_consumer, target_consumer
+from mirror_connect.connectors.mirror.lookups import Lookup
+from mirror_connect.connectors.mirror.settings import client_id
 from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,6 @@ log = logging.getLogger(__name__)
 HOLD_S: Final = 3.0
 # After a failure.
 RETRY_S: Final = 5.0
-
-Read = Callable[[Lookup, Mapping[str, str], str, object], LoadedLookup | None]
 
 
 @dataclass(eq=False)
@@ -55,18 +54,13 @@ class _Kept:
     due: float = 0.0
     looking: asyncio.Task[None] | None = None
 
-    @property
-    def last_wins(self) -> bool:
-        """Of several rows with a key. In a topic the newest record is what counts."""
-        return format_of(self.lookup.location) is Format.TOPIC
-
 
 class LookupKeeper:
-    """See the module. `clock` gives seconds. `read`: see read_lookup, which is the default."""
+    """See the module. `clock` gives seconds. `read`: see lookup_reads."""
 
-    def __init__(self, clock: Callable[[], float], read: Read | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], read: Read = read) -> None:
         self._clock = clock
-        self._read = read or _read
+        self._read = read
         self._kept: dict[object, _Kept] = {}
         self._threads: ThreadPoolExecutor | None = None
 
@@ -82,11 +76,11 @@ class LookupKeeper:
             if kept.looking is not None:
                 await asyncio.wait({kept.looking}, timeout=HOLD_S)
         if kept.loaded is None:
-            raise LookupMissingError(_line(lookup, kept.problem or "it is being read"))
+            raise LookupMissingError(line_of(lookup, kept.problem or "it is being read"))
         version, table = kept.version, kept.loaded.table
         if keys not in kept.bad:
             try:
-                content: bytes = await self._in_thread(lambda: _stream(table, keys, last_wins=kept.last_wins))
+                content: bytes = await self._in_thread(lambda: stream(lookup, table, keys))
             except BadLookupError as error:
                 if version == kept.version:
                     kept.bad[keys] = str(error)
@@ -94,7 +88,7 @@ class LookupKeeper:
                 kept.served[run] = version
                 return content
         kept.due = min(kept.due, self._clock() + RETRY_S)
-        raise LookupMissingError(_line(lookup, kept.bad.get(keys, "it is being read")))
+        raise LookupMissingError(line_of(lookup, kept.bad.get(keys, "it is being read")))
 
     def look(self, runs: Iterable[TaskRun]) -> None:
         """Called again and again: reads what is due, and ends epochs that have an old lookup. `runs`: that are not over."""
@@ -126,14 +120,13 @@ class LookupKeeper:
             log.info("Task %s gets the new lookup %s", run.task, kept.lookup.name)
             run.leave()
         old = kept.loaded is not None and kept.problem is not None
-        line = f"{_line(kept.lookup, kept.problem or '')}; its tasks use what was read before {utc(kept.problem_since)}"
+        line = (
+            f"{line_of(kept.lookup, kept.problem or '')}; its tasks use what was read before {utc(kept.problem_since)}"
+        )
         run.stale[kept.lookup.name] = redact(line, run.secrets) if old else None
 
     def _of(self, lookup: Lookup, resolved: Mapping[str, str], interval_s: float) -> _Kept:
-        client: Mapping[str, str] = {}
-        if format_of(lookup.location) is Format.TOPIC:
-            at_source = topic_of(lookup.location)[0] == SOURCE
-            client = source_consumer(resolved) if at_source else target_consumer(resolved)
+        client = client_of(lookup, resolved)
         key = (resolved.get("name"), lookup.name, lookup.location, lookup.schema, frozenset(client.items()))
         kept = self._kept.get(key)
         if kept is None:
@@ -175,12 +168,12 @@ class LookupKeeper:
         if found is not None and known is not None:
             # Before it takes the place of one that can be joined.
             for keys in kept.keys:
-                _stream(found.table, keys, last_wins=kept.last_wins)
+                stream(kept.lookup, found.table, keys)
         return found
 
     def _failed(self, kept: _Kept, problem: str) -> None:
         if kept.problem != problem:
-            log.warning("%s", redact(_line(kept.lookup, problem), secrets_of(kept.client)))
+            log.warning("%s", redact(line_of(kept.lookup, problem), secrets_of(kept.client)))
         if kept.problem is None:
             kept.problem_since = time.time()
         kept.problem = problem
@@ -200,22 +193,3 @@ class LookupKeeper:
 
 class LookupMissingError(Exception):
     """A lookup can't be given now; the text says why, in one line."""
-
-
-def _line(lookup: Lookup, problem: str) -> str:
-    return f"Lookup {lookup.name} ({LOOKUP}{lookup.name}={lookup.location}): {problem}"
-
-
-# Most workers need neither this nor Arrow, which takes 40 MB.
-
-
-def _read(lookup: Lookup, client: Mapping[str, str], client_id: str, known: object) -> LoadedLookup | None:
-    from mirror_connect.app.lookups.lookup_source import read_lookup  # noqa: PLC0415 — see above
-
-    return read_lookup(lookup, client, client_id, known)
-
-
-def _stream(table: Any, keys: tuple[str, ...], *, last_wins: bool) -> bytes:
-    from mirror_connect.app.lookups.lookup_table import one_row_a_key, stream_of  # noqa: PLC0415 — see above
-
-    return stream_of(one_row_a_key(table, keys, last_wins=last_wins))

@@ -27,6 +27,7 @@ from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import Application, NewApplication
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
+from mirror_connect.app.supervisor.preview_lookups import PreviewLookups
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
 from mirror_connect.app.supervisor.spark_questions import SparkQuestions
 from mirror_connect.app.supervisor.task_placement import statement_of
@@ -154,6 +155,7 @@ class SparkHost:
         self.computing: Final = self.copying if self.is_remote else hosted(secrets.token_urlsafe(32), computes=True)
         self.placement: Final = ExecutorPlacement(clock, self._runs)
         self.questions: Final = SparkQuestions(lambda: self.computing.absence, self._look_for_statements)
+        self.preview_lookups: Final = PreviewLookups()
         self._shared: _SharedProcess | None = None
         # Processes that it was, which have hung on a cluster.
         self._renewed: set[TaskProcess] = set()

@@ -70,6 +70,8 @@ SESSION: Final = {
     # Lookups are broadcast, because their joins say so. Nothing is decided while a query runs.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
+    # Of records that a preview shows: few, and one slot for them.
+    "spark.sql.leafNodeDefaultParallelism": "1",
 }
 
 

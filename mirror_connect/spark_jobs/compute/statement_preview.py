@@ -1,21 +1,25 @@
 """What a statement makes of some records, for the worker that shows them to a user (app/planning/preview.py).
 
 Rows, statement and codec are those of a task. The driver computes the rows by itself, as part of Spark's planning: no job
-runs, so it needs no slot. Records and secrets are data of one relation in its memory. Spark prints the columns of such a
-relation in plans, events and logs, and never its rows.
+runs, so it needs no slot. Only joins with lookups need jobs: Spark broadcasts their rows, as for a task. Records and secrets
+are data of one relation in the driver's memory. Spark prints the columns of such a relation in plans, events and logs, and
+never its rows.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
@@ -29,8 +33,13 @@ from mirror_connect.spark_jobs.compute.statement_error import StatementError, pr
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin
     from mirror_connect.spark_jobs.compute.statement import Statement
 
+    LookupFrame = Callable[[LookupJoin, TransformSql], DataFrame]
+
+# How long jobs have for the records; less than whoever asked waits.
+PATIENCE_S: Final = 25.0
 # Of all answered records. The worker reads the answer on its loop.
 MOST_BYTES: Final = 2 << 20
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -38,26 +47,35 @@ _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _TYPES: Final = {KEY: pa.binary(), VALUE: pa.binary(), HEADERS: pa.list_(_HEADER), TIMESTAMP: pa.int64()}
 
 
-def preview_answer(session: SparkSession, body: Any) -> dict[str, Any]:
-    """The answer for records. `session`: of `statement_session`."""
+class _TooLate(Exception):
+    """Jobs have taken too long."""
+
+
+def preview_answer(session: SparkSession, body: Any, lookup: LookupFrame | None = None) -> dict[str, Any]:
+    """The answer for records. `session`: of `statement_session`. `lookup` gives the rows of a lookup as a task gets them."""
     keep_calls_out_of_the_log()
     sql = TransformSql.from_json(body["sql"])
     try:
         statement = read_statement(session, sql)
     except StatementError as error:
         return problem_answer(error, sql.text)
-    if statement.lookups:
-        unread = "a preview reads no lookups, and this statement joins some: leave the joins out for it"
-        return {"problem": unread, "setting": SQL}
     records = [AskedRecord.from_json(each) for each in body["records"]]
     rows = Rows(statement.columns, sql.secret_names, sql.objects)
     rows.know(body["secrets"])
-    found = _transformed(session, statement, rows, records)
+    try:
+        found = _transformed(session, statement, rows, records, lookup)
+    except _TooLate:
+        why = f"Spark did not join the lookups within {PATIENCE_S:g} s: it has no free slot, or they are large"
+        return {"away": f"{why}. Try again"}
     return {"records": [each.to_json() for each in limited(found)]}
 
 
 def _transformed(
-    session: SparkSession, statement: Statement, rows: Rows, records: Sequence[AskedRecord]
+    session: SparkSession,
+    statement: Statement,
+    rows: Rows,
+    records: Sequence[AskedRecord],
+    lookup: LookupFrame | None,
 ) -> list[TransformedRecord]:
     pieces = [one_record((each.offset, each.timestamp, each.rest)) for each in records]
     now_us = time.time_ns() // 1000
@@ -68,7 +86,7 @@ def _transformed(
             batches.append(rows.of(piece, record.partition, number, now_us))
         except CorruptBatchError as error:
             failed[number] = TransformedRecord(False, record.timestamp, None, str(error))
-    made = {each[ROW]: each for each in _collected(statement, _frame(session, statement, rows, batches))}
+    made = {each[ROW]: each for each in _collected(statement, _frame(session, statement, rows, batches), lookup)}
     return [
         failed[number] if number in failed else _record(made[number], piece, statement.changes)
         for number, piece in enumerate(pieces)
@@ -90,12 +108,37 @@ def _frame(session: SparkSession, statement: Statement, rows: Rows, batches: Seq
     return DataFrame(python.toDataFrame(iterator, kind.json(), session._jsparkSession), session)
 
 
-def _collected(statement: Statement, frame: DataFrame) -> list[dict[str, Any]]:
+def _collected(statement: Statement, frame: DataFrame, lookup: LookupFrame | None) -> list[dict[str, Any]]:
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
 
-    made = applied(statement, frame)
+    made = applied(statement, frame, None if lookup is None else lambda join: lookup(join, statement.sql))
     columns = [f.unix_micros(name).alias(name) if name == TIMESTAMP else name for name in statement.changes]
-    return [each.asDict(recursive=True) for each in made.select(ROW, KEEP, ERROR, *columns).collect()]
+    with _limited_jobs(frame.sparkSession) if statement.lookups else nullcontext():
+        return [each.asDict(recursive=True) for each in made.select(ROW, KEEP, ERROR, *columns).collect()]
+
+
+@contextmanager
+def _limited_jobs(session: SparkSession) -> Iterator[None]:
+    """Jobs of this thread end in time. Without a free slot they would wait for one. _TooLate."""
+    context, group = session.sparkContext, f"preview-{uuid.uuid4().hex}"
+    late = threading.Event()
+
+    def cancel() -> None:
+        late.set()
+        context.cancelJobGroup(group)
+
+    context.setJobGroup(group, "a preview", interruptOnCancel=True)
+    timer = threading.Timer(PATIENCE_S, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception:
+        if late.is_set():
+            raise _TooLate from None
+        raise
+    finally:
+        timer.cancel()
 
 
 def _record(row: dict[str, Any], piece: ProducerBatch, changes: Sequence[str]) -> TransformedRecord:

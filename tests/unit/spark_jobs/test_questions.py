@@ -86,16 +86,18 @@ def test_previews_that_never_end_delay_no_statement_and_are_limited(monkeypatch:
     goes_on = threading.Event()
 
     def computed(_session: object, body: Any) -> Any:
-        if body == "endless":
+        if body["of"] == "endless":
             assert goes_on.wait(PATIENCE_S)
         return body
 
     monkeypatch.setattr(statement, "statement_session", lambda _: object())
     monkeypatch.setattr(statement_preview, "preview_answer", computed)
     monkeypatch.setattr(statement_answers, "statement_answer", lambda _, body: body)
-    endless = [{"number": number, "kind": "preview", "body": "endless"} for number in range(MOST_PREVIEWS)]
+    endless = [{"number": number, "kind": "preview", "body": {"of": "endless"}} for number in range(MOST_PREVIEWS)]
     http = FakeHttp(
-        *endless, {"number": 7, "kind": "preview", "body": "quick"}, {"number": 8, "kind": "statement", "body": "s"}
+        *endless,
+        {"number": 7, "kind": "preview", "body": {"of": "quick"}},
+        {"number": 8, "kind": "statement", "body": "s"},
     )
     questions = Questions(cast(InternalHttp, http), cast(Any, object()))
     while http.questions:

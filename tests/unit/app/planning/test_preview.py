@@ -67,9 +67,12 @@ class FakeSpark:
     def __init__(self) -> None:
         self.asked: list[AskedRecord] = []
         self.sql: TransformSql | None = None
+        self.resolved: Mapping[str, str] = {}
 
-    async def transformed(self, sql: TransformSql, records: Sequence[AskedRecord]) -> list[TransformedRecord]:
-        self.sql = sql
+    async def transformed(
+        self, sql: TransformSql, records: Sequence[AskedRecord], resolved: Mapping[str, str]
+    ) -> list[TransformedRecord]:
+        self.sql, self.resolved = sql, resolved
         self.asked += records
         return [self._made(each.timestamp, parts_of(each.rest)) for each in records]
 
@@ -207,6 +210,8 @@ async def test_spark_gets_what_transforms_leave_and_says_what_it_becomes() -> No
     assert parts_of(spark.asked[0].rest).headers == ((b"from", b"eu"),)
     assert spark.sql is not None
     assert spark.sql.secrets == {"pepper": "pepper-of-32-bytes"}
+    # For the logins of lookups.
+    assert spark.resolved["spark.transform.secret.pepper"] == "pepper-of-32-bytes"
     assert [(each.offset, each.kept, each.error) for each in found.records] == [
         (1, False, None),
         (2, False, None),
@@ -231,7 +236,7 @@ async def test_heartbeats_are_shown_as_they_are() -> None:
 
 
 async def test_nothing_is_shown_as_it_was_if_spark_does_not_answer() -> None:
-    async def away(_sql: TransformSql, _records: Sequence[AskedRecord]) -> list[TransformedRecord]:
+    async def away(*_: object) -> list[TransformedRecord]:
         raise SparkAway("Spark did not answer")
 
     spark = FakeSpark()

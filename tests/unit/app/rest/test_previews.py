@@ -9,6 +9,7 @@ import pytest
 
 from mirror_connect.app.herder.previews import Previewer
 from mirror_connect.app.planning.preview import Content, Contents, Preview, PreviewedRecord
+from mirror_connect.app.supervisor.preview_lookups import LookupRefused
 from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from tests.fakes.connect_worker import FakeWorker, source_config
@@ -109,6 +110,7 @@ async def test_a_number_that_is_none_is_refused(
         pytest.param(NotAuthorized("refused hunter2-hunter2"), 502, id="refused"),
         pytest.param(SparkAway("no answer with hunter2-hunter2"), 503, id="spark"),
         pytest.param(ConfigError("ssl.keystore.location", "hunter2-hunter2", "no such file"), 400, id="unusable"),
+        pytest.param(LookupRefused("Lookup r (…=hunter2-hunter2): bad"), 400, id="lookup"),
     ],
 )
 async def test_a_cluster_that_gives_no_answer_is_one_line_without_secrets(

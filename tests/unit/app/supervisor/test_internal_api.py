@@ -18,7 +18,7 @@ from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
-from mirror_connect.connectors.mirror.lookups import LOOKUP
+from mirror_connect.connectors.mirror.lookups import LOOKUP, Lookup
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskReport, TaskSpec
 from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin
 from mirror_connect.spark_jobs.compute.lookup_rows import rows_of
@@ -182,6 +182,21 @@ async def test_a_lookup_is_given_in_pieces_as_soon_as_it_can_be_read(server: Ser
     # What Spark asks for has another config than the task by now.
     assert (await server.call("GET", path.replace("=id", "=colour"), run.token)).status_code == 410
     assert server.supervisor.has_failed(TaskId("m", 0))
+
+
+async def test_a_preview_gets_its_lookups_with_its_own_token_until_it_is_over(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "regions.csv"
+    file.write_text("id,region\n1,EU\n")
+    lookup = Lookup("regions", "id INT, region STRING", str(file))
+    with server.spark.preview_lookups.opened([lookup], {"name": "m"}) as run:
+        path = f"/runs/{run.run_id}/lookups/regions?keys=id"
+        assert (await server.call("GET", path, server.runs[0].token)).status_code == 401
+        handle = RunHandle(str(server.http.base_url), run.run_id, run.token)
+        rows = await asyncio.to_thread(lambda: list(rows_of(handle, LookupJoin("regions", "r", ("id",), ("INT",)))))
+        assert [each for batch in rows for each in batch.to_pylist()] == [{"id": 1, "region": "EU"}]
+        file.unlink()
+        assert (await server.call("GET", path, run.token)).status_code == 410
+    assert (await server.call("GET", path, run.token)).status_code == 410
 
 
 async def test_positions_come_in_the_order_they_were_asked_for_and_to_the_present_attempt_alone(server: Server) -> None:

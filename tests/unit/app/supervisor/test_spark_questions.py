@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.app.supervisor.preview_lookups import LookupRefused, PreviewLookups
 from mirror_connect.app.supervisor.spark_questions import MOST_WAITING, SparkAway, SparkQuestions
 from mirror_connect.app.supervisor.statement_reader import StatementReader
-from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
+from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.connectors.mirror.transform_sql import SQL, VALUE_SCHEMA, TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
@@ -77,7 +79,7 @@ async def test_a_held_request_ends_with_spark() -> None:
 
 async def test_an_answer_about_a_statement_is_a_setting_and_a_line() -> None:
     questions = SparkQuestions(lambda: None)
-    reader = StatementReader(questions, local=True)
+    reader = StatementReader(questions, PreviewLookups(), local=True)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
     answers = (
         {"columns": [], "changes": [], "filters": False},
@@ -96,7 +98,7 @@ async def test_an_answer_about_a_statement_is_a_setting_and_a_line() -> None:
 async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
     questions = SparkQuestions(lambda: None)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
-    asking = asyncio.create_task(StatementReader(questions, local=True).error(sql))
+    asking = asyncio.create_task(StatementReader(questions, PreviewLookups(), local=True).error(sql))
     question = await questions.next(LONG_S)
     assert "geheim" not in str(question)
     asking.cancel()
@@ -105,11 +107,11 @@ async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
 
 async def test_a_preview_sends_records_with_secrets_and_gets_what_they_become() -> None:
     questions = SparkQuestions(lambda: None)
-    reader = StatementReader(questions, local=True)
+    reader = StatementReader(questions, PreviewLookups(), local=True)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
     record = AskedRecord(TopicPartition("t", 1), 5, 1000, b"\x01\xff")
     became = [TransformedRecord(True, 9, b"\x00"), TransformedRecord(False, 1000, None, "WHERE raised an error")]
-    asking = asyncio.create_task(reader.transformed(sql, [record, record]))
+    asking = asyncio.create_task(reader.transformed(sql, [record, record], {}))
     question = await questions.next(LONG_S)
     assert question is not None
     # Both ways through JSON, as over HTTP.
@@ -123,7 +125,63 @@ async def test_a_preview_sends_records_with_secrets_and_gets_what_they_become() 
 
 async def test_a_statement_that_a_preview_cannot_apply_is_an_error_of_its_setting() -> None:
     questions = SparkQuestions(lambda: None)
-    asking = asyncio.create_task(StatementReader(questions, local=True).transformed(TransformSql("SELECT"), []))
+    asking = asyncio.create_task(
+        StatementReader(questions, PreviewLookups(), local=True).transformed(TransformSql("SELECT"), [], {})
+    )
     await answered(questions, {"problem": "it is wrong", "setting": None})
     with pytest.raises(ConfigError, match=r"spark\.transform\.sql: it is wrong"):
         await asking
+
+
+REGIONS = Lookup("regions", "id STRING", "/no/such/regions.csv")
+JOINED = TransformSql("SELECT", lookups=(REGIONS,))
+
+
+async def test_spark_gets_a_token_for_the_lookups_of_one_preview() -> None:
+    questions, lookups = SparkQuestions(lambda: None), PreviewLookups()
+    asking = asyncio.create_task(StatementReader(questions, lookups, local=True).transformed(JOINED, [], {"name": "c"}))
+    question = await questions.next(LONG_S)
+    assert question is not None
+    told = question["body"]["run"]
+    run = lookups.find(told["run_id"])
+    assert run is not None
+    assert run.token == told["token"]
+    questions.answer(question["number"], {"records": []})
+    assert await asking == []
+    assert lookups.find(told["run_id"]) is None
+
+
+async def test_a_lookup_that_can_not_be_read_is_told_at_once() -> None:
+    questions, lookups = SparkQuestions(lambda: None), PreviewLookups()
+    asking = asyncio.create_task(StatementReader(questions, lookups, local=True).transformed(JOINED, [], {"name": "c"}))
+    question = await questions.next(LONG_S)
+    assert question is not None
+    run = lookups.find(question["body"]["run"]["run_id"])
+    assert run is not None
+    assert await lookups.rows(run, "regions", ["id"]) is None
+    with pytest.raises(LookupRefused, match=r"regions\.csv\): it can't be read: No such file"):
+        await asking
+    # Nobody waits for Spark any more.
+    assert not questions.waiting
+
+
+async def test_a_preview_that_spark_can_not_run_in_time_is_no_error_of_its_config() -> None:
+    questions, lookups = SparkQuestions(lambda: None), PreviewLookups()
+    reader = StatementReader(questions, lookups, local=True)
+    asking = asyncio.create_task(reader.transformed(JOINED, [], {"name": "c"}))
+    await answered(questions, {"away": "it has no free slot"})
+    with pytest.raises(SparkAway, match="no free slot"):
+        await asking
+
+
+async def test_a_lookup_that_is_read_for_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions, lookups = SparkQuestions(lambda: None), PreviewLookups()
+
+    async def late(*_: object) -> None:
+        [run] = lookups._runs.values()
+        run.reading.append(REGIONS)
+        raise SparkAway("Spark did not answer")
+
+    monkeypatch.setattr(questions, "ask", late)
+    with pytest.raises(ClusterUnreachable, match=r"^Lookup regions .* takes too long"):
+        await StatementReader(questions, lookups, local=True).transformed(JOINED, [], {"name": "c"})
