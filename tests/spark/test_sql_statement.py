@@ -315,6 +315,43 @@ REFUSED: Final = {
 }
 
 
+# What would be wrong with another name, column or table, too; and the word of the reason.
+OF_MANY_RECORDS: Final = {
+    "SELECT count(*) FROM records": "count is",
+    "SELECT topic, COUNT(DISTINCT key) FROM records": "COUNT is",
+    "SELECT sum(value.amount) AS total FROM records": "sum is",
+    "SELECT max(nothing) AS value FROM others": "max is",
+    "SELECT upper(CAST(collect_list(key) AS STRING)) FROM records": "collect_list is",
+    "SELECT system.builtin.min(offset) FROM records": "min is",
+    "SELECT * FROM records WHERE offset = max(offset)": "max is",
+    "SELECT * FROM records r LEFT JOIN others o ON o.id = max(r.key)": "max is",
+    "SELECT explode(headers) FROM records": "explode is",
+    "SELECT inline(headers) AS (a, b) FROM records": "inline is",
+    "SELECT row_number() OVER (ORDER BY offset) FROM records": "a window",
+    "SELECT lag(key) AS before FROM records": "lag is",
+    "SELECT sum(offset) OVER (PARTITION BY key) AS total FROM others": "a window",
+    "SELECT (SELECT max(key) FROM records) FROM records": "a subquery",
+    "SELECT key IN (SELECT 1) AS known FROM others": "a subquery",
+    "SELECT rand() FROM records": "rand",
+    "SELECT now() AS seen FROM records": "processed_at",
+    "SELECT reflect('java.util.UUID', 'randomUUID') FROM records": "outside",
+    "SELECT upper(nothing) FROM records": "nothing",
+    "SELECT nothing FROM records": "nothing",
+    "SELECT topic, count(*) FROM records GROUP BY topic": "GROUP BY",
+    "SELECT count(*) FROM records HAVING count(*) > 1": "HAVING",
+}
+
+
+@pytest.mark.parametrize("text", OF_MANY_RECORDS)
+def test_a_name_is_asked_for_only_where_it_helps(session: Any, text: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        statement(session, text)
+    line = refused.value.line(text)
+    assert OF_MANY_RECORDS[text] in line
+    assert "has no name" not in line
+    assert "no column seen" not in line
+
+
 @pytest.mark.parametrize("text", REFUSED, ids=[each.replace("\n", " ") for each in REFUSED])
 def test_what_is_no_step_of_one_record_is_refused_with_its_place(session: Any, text: str) -> None:
     with pytest.raises(StatementError) as refused:

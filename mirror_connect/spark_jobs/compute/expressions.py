@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
@@ -18,7 +18,32 @@ _TIMES: Final = frozenset(
 # They call any method of Java, or code that is not Spark's.
 _OUTSIDE: Final = frozenset(("CallMethodViaReflection", "TryReflect", "ScalaUDF", "PythonUDF", "PythonUDAF"))
 _NO_IV: Final = ("''", "X''", "CAST('' AS BINARY)")
+_ONE: Final = "a statement sees one record at a time"
+AGGREGATE: Final = f"it is an aggregate function, and {_ONE}. Ask topics such questions with mirror-connect sql"
+GENERATOR: Final = "it makes several rows, and each record becomes one record, or none"
 _WINDOWS: Final = frozenset(("WindowExpression", "UnresolvedWindowExpression"))
+
+
+# Why not, by the group in which Spark documents a function.
+_GROUPS: Final[Mapping[str, str]] = {
+    "agg_funcs": AGGREGATE,
+    "window_funcs": f"it is of windows, and {_ONE}",
+    "generator_funcs": GENERATOR,
+}
+
+
+# By function. Spark's own are the same in each session.
+_groups: dict[str, str] = {}
+
+
+def _group(session: SparkSession, function: str) -> str | None:
+    """Of a function; None if Spark has none of this name."""
+    if function not in _groups:
+        found = session._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.expressions().get(function)
+        if not found.isDefined():
+            return None
+        _groups[function] = str(found.get()._1().getGroup())
+    return _groups[function]
 
 
 def null_if_it_fails(column: Column) -> Column:
@@ -60,10 +85,14 @@ def at(node: Any) -> int | None:
     return int(found.get()) if found.isDefined() else None
 
 
-def check_parsed(expression: Any) -> None:
+def check_parsed(session: SparkSession, expression: Any) -> None:
     """Refuses what can be no expression of one record, as far as the parser shows it."""
     for node in nodes(expression):
         name = kind(node)
+        if name == "UnresolvedFunction":
+            function = [str(part) for part in each(node.nameParts())][-1]
+            if (why := _GROUPS.get(_group(session, function.lower()) or "")) is not None:
+                raise StatementError(f"{function} is not taken: {why}", at(node))
         if name.startswith("UnresolvedStar"):
             raise StatementError("* is not taken within an expression: name the columns", at(node))
         if name in _WINDOWS:

@@ -14,7 +14,6 @@ from mirror_connect.connectors.mirror.lookups import LOOKUP, Column, Lookup, Typ
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.spark_jobs.compute.expressions import (
     at,
-    check_parsed,
     column_of,
     each,
     kind,
@@ -134,9 +133,7 @@ def _pair(condition: Any, alias: str, lookup: Lookup) -> tuple[Any, Any]:
             f"one side of = is a column of {alias}, as {alias}.{lookup.columns[0].name}, and the other side has none",
             at(condition),
         )
-    other = right if own[0] is left else left
-    check_parsed(other)
-    return own[0], other
+    return own[0], right if own[0] is left else left
 
 
 def _alias_of(expression: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,18 +36,28 @@ _REFUSED: Final = {
     "Sample": "TABLESAMPLE is not taken: use WHERE, as pmod(xxhash64(key), 100) < 10",
     "UnresolvedHint": "a hint is not taken",
     "UnresolvedSubqueryColumnAliases": "names of columns behind the table are not taken: name them in SELECT",
+    "Project": f"a subquery in FROM is not taken: {_ONE}",
+    "Filter": f"a subquery in FROM is not taken: {_ONE}",
+    "UnresolvedInlineTable": f"VALUES is not taken: {_ONE}",
+    "UnresolvedTableValuedFunction": f"a function in FROM is not taken: {_ONE}",
     "OneRowRelation": f"FROM records is missing: {_ONE}",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`changed`: Spark's expressions by column. `condition`: that of WHERE. `alias`: by which columns can be qualified."""
+    """`changed`: Spark's expressions by column. `condition`: that of WHERE. `alias`: by which columns can be qualified.
+
+    `misnamed`: what is wrong with the name of one of `shown`, which is all that SELECT has. That is told after all else that
+    is wrong with them, as another name is no use then.
+    """
 
     alias: str
     changed: dict[str, Any]
     condition: Any | None
     joins: tuple[ParsedJoin, ...]
+    shown: tuple[Any, ...] = ()
+    misnamed: StatementError | None = None
 
 
 def parsed_select(session: SparkSession, text: str, lookups: Sequence[Lookup] = ()) -> Select:
@@ -59,6 +69,9 @@ def parsed_select(session: SparkSession, text: str, lookups: Sequence[Lookup] = 
     below, condition = plan.child(), None
     if kind(below) == "Filter":
         condition, below = below.condition(), below.child()
+    # Before names of columns and tables, which are no use to such a statement.
+    for expression in (*_expressions(plan), *([] if condition is None else [condition]), *_conditions(below)):
+        check_parsed(session, expression)
     below, joins = parsed_joins(below, lookups)
     alias = RECORDS
     if kind(below) == "SubqueryAlias":
@@ -69,9 +82,25 @@ def parsed_select(session: SparkSession, text: str, lookups: Sequence[Lookup] = 
     for join in joins:
         if join.alias.lower() == alias.lower():
             raise StatementError(f"records and a lookup have the name {alias}: write LEFT JOIN … AS r", at(plan))
-    if condition is not None:
-        check_parsed(condition)
-    return Select(alias, _changed(plan, alias), condition, joins)
+    changed, misnamed = _changed(plan, alias)
+    return Select(alias, changed, condition, joins, tuple(_expressions(plan)), misnamed)
+
+
+def _conditions(plan: Any) -> Iterator[Any]:
+    """Those of joins."""
+    while kind(plan) == "Join":
+        if plan.condition().isDefined():
+            yield plan.condition().get()
+        plan = plan.left()
+
+
+def _expressions(plan: Any) -> Iterator[Any]:
+    """All that SELECT has, without their names, but for `*`."""
+    for item in each(plan.projectList()):
+        if kind(item) in ("Alias", "UnresolvedAlias", "MultiAlias"):
+            yield item.child()
+        elif not kind(item).startswith("UnresolvedStar"):
+            yield item
 
 
 def _check_table(relation: Any) -> None:
@@ -82,40 +111,47 @@ def _check_table(relation: Any) -> None:
         raise StatementError(f"{RECORDS} has no options and is no STREAM(…)", at(relation))
 
 
-def _changed(plan: Any, alias: str) -> dict[str, Any]:
+def _changed(plan: Any, alias: str) -> tuple[dict[str, Any], StatementError | None]:
+    """The changed columns, and what is wrong with the first wrong name."""
     changed: dict[str, Any] = {}
     kept: set[str] = set()
     places: dict[str, int | None] = {}
-    for item in each(plan.projectList()):
-        name = kind(item)
-        if name == "UnresolvedStar":
-            of = [str(part) for part in each(item.target().get())] if item.target().isDefined() else []
-            if of and [part.lower() for part in of] != [alias.lower()]:
-                raise StatementError(f"{'.'.join(of)}.* is not taken: name the columns", at(item))
-            continue
-        if name.startswith("UnresolvedStar"):
-            raise StatementError("* EXCEPT is not taken: a column that is left out keeps what it has", at(item))
-        if name == "UnresolvedAttribute":
-            own = _own_column(item, alias)
-            if own is not None:
-                kept.add(own)
-                continue
-        if name != "Alias":
-            shown = item.child() if name == "UnresolvedAlias" else item
-            raise StatementError(f"{shown.sql()} has no name: write … AS value", at(shown))
-        column, expression = str(item.name()).lower(), item.child()
-        _check_name(column, str(item.name()), item)
-        if kind(expression) == "UnresolvedAttribute" and _own_column(expression, alias) == column:
-            kept.add(column)
-            continue
-        if column in changed:
-            raise StatementError(f"column {column} is there twice", at(item))
-        check_parsed(expression)
-        changed[column] = expression
-        places[column] = at(item)
-    for column in kept & changed.keys():
-        raise StatementError(f"column {column} is there twice", places[column])
-    return changed
+    try:
+        for item in each(plan.projectList()):
+            _add(item, alias, changed, kept, places)
+        for column in kept & changed.keys():
+            raise StatementError(f"column {column} is there twice", places[column])
+    except StatementError as error:
+        return changed, error
+    return changed, None
+
+
+def _add(item: Any, alias: str, changed: dict[str, Any], kept: set[str], places: dict[str, int | None]) -> None:
+    name = kind(item)
+    if name == "UnresolvedStar":
+        of = [str(part) for part in each(item.target().get())] if item.target().isDefined() else []
+        if of and [part.lower() for part in of] != [alias.lower()]:
+            raise StatementError(f"{'.'.join(of)}.* is not taken: name the columns", at(item))
+        return
+    if name.startswith("UnresolvedStar"):
+        raise StatementError("* EXCEPT is not taken: a column that is left out keeps what it has", at(item))
+    if name == "UnresolvedAttribute":
+        own = _own_column(item, alias)
+        if own is not None:
+            kept.add(own)
+            return
+    if name != "Alias":
+        shown = item.child() if name in ("UnresolvedAlias", "MultiAlias") else item
+        raise StatementError(f"{shown.sql()} has no name: write … AS value", at(shown))
+    column, expression = str(item.name()).lower(), item.child()
+    _check_name(column, str(item.name()), item)
+    if kind(expression) == "UnresolvedAttribute" and _own_column(expression, alias) == column:
+        kept.add(column)
+        return
+    if column in changed:
+        raise StatementError(f"column {column} is there twice", at(item))
+    changed[column] = expression
+    places[column] = at(item)
 
 
 def _own_column(attribute: Any, alias: str) -> str | None:

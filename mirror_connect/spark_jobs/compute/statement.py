@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.spark_jobs.compute.expressions import (
+    AGGREGATE,
+    GENERATOR,
     active,
     at,
     check_analysed,
@@ -114,6 +116,10 @@ def read_statement(session: SparkSession, sql: TransformSql) -> Statement:
         lookups = tuple(read_join(table, join, sql.text) for join in select.joins)
         if select.condition is not None:
             needed |= _check_condition(table, select.condition, sql.text)
+        if select.misnamed is not None:
+            for expression in select.shown:
+                _analysed(table, expression, sql.text)
+            raise select.misnamed
         for name, expression in select.changed.items():
             needed |= _check_changed(table, name, expression, sql.text)
         if VALUE in select.changed:
@@ -240,7 +246,7 @@ def _analysed(table: DataFrame, expression: Any, text: str) -> tuple[DataFrame, 
 
 
 _WHY: Final = {
-    "Aggregate": "an aggregate function is not taken: a statement sees one record at a time",
-    "Generate": "a function that makes several rows is not taken: each record becomes one record, or none",
+    "Aggregate": f"an aggregate function is not taken: {AGGREGATE}",
+    "Generate": f"a function that makes several rows is not taken: {GENERATOR}",
     "Window": "a window is not taken: a statement sees one record at a time",
 }
