@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.integration.mirror_rig import (
     produce,
     running,
     spec_for,
+    stored_offsets,
 )
 
 pytestmark = pytest.mark.brokers
@@ -215,6 +217,40 @@ async def test_the_next_task_goes_on_where_the_ranges_ended(source: LocalCluster
     found = index(target, topic)
     assert (found.newest is not None and found.newest.number, found.newest and len(found.newest.ranges)) == (0, 1)
     assert [found.translate(at).offset for at in (0, 150, 300)] == [0, 150, 300]  # type: ignore[union-attr]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("exactly_once", [False, True], ids=["at_least_once", "exactly_once"])
+async def test_in_front_of_the_first_kept_record_every_position_is_exact_after_restarts(
+    source: LocalCluster, target: LocalCluster, exactly_once: bool
+) -> None:
+    topic = mirrored_topic(source, target)
+    filtered = {
+        "transforms": "drop",
+        "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.drop.predicate": "tombstone",
+        "predicates": "tombstone",
+        "predicates.tombstone.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+    }
+    spec = replace(spec_for(source, target, {topic: 1}, config=filtered), exactly_once=exactly_once)
+    for life in range(2):
+        produce(source, topic, [{"key": b"k"}] * 20)
+        async with running(spec, target) as task:
+            end = 20 * life + 19
+            # No order to finish: what a kill would leave.
+            async with asyncio.timeout(180):
+                while (await asyncio.to_thread(stored_offsets, target, spec.connector)).get((topic, 0)) != end:
+                    task.check_running()
+        assert [index(target, topic).translate(at).offset for at in (0, 7, end)] == [0, 0, 0]  # type: ignore[union-attr]
+    produce(source, topic, numbered(10))
+    async with running(spec, target) as task:
+        await task.copied(10)
+        await task.finish()
+    found = index(target, topic)
+    translated = {at: found.translate(at) for at in range(50)}
+    assert {at: each and (each.offset, each.exact) for at, each in translated.items()} == {
+        at: (max(0, at - 40), True) for at in range(50)
+    }
 
 
 @pytest.mark.soak

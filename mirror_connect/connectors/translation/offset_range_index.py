@@ -74,6 +74,8 @@ class RangeIndex:
         self._at = RangeLogState()
         self._folded = False
         self._bounds: tuple[array[int], array[int]] | None = None
+        # Whether the start of this incarnation is known.
+        self._started = False
         # The first upstream offset of this incarnation if the one before it led into another topic.
         self._moved_at: int | None = None
 
@@ -111,8 +113,9 @@ class RangeIndex:
         return "" if self.newest is None else self.newest.remote
 
     def led_elsewhere(self, upstream: int) -> bool:
-        """Whether the record at this offset is known to be in another topic than those of today's ranges."""
-        return self._moved_at is not None and upstream < self._moved_at
+        """Whether offset syncs up to this offset are known to lead into another topic than today's ranges."""
+        at = self._moved_at
+        return at is not None and (upstream < at or self._at.reach <= at)
 
     @property
     def end(self) -> int:
@@ -123,7 +126,7 @@ class RangeIndex:
         """Where a group that reads `upstream` next continues; None if the ranges give no safe offset."""
         at = self._at
         if upstream >= at.reach:
-            if not self._starts:
+            if self.newest is None:
                 return None
             if at.owed:
                 return Translation(at.floor, Kind.SAFE, at.downstream + upstream - at.reach - at.floor)
@@ -195,8 +198,8 @@ class RangeIndex:
             return (
                 new.before == old.before
                 and len(new.ranges) >= known
-                and new.ranges[: known - 1] == old.ranges[: known - 1]
                 and (not known or _longer(old.ranges[-1], new.ranges[known - 1]))
+                and (not known or new.ranges[: known - 1] == old.ranges[: known - 1])
             )
         return new.number == old.number + 1 and new.before == self._at
 
@@ -205,6 +208,7 @@ class RangeIndex:
         reach = self._at.reach
         self._starts, self._values = array("q", [0] if reach else []), array("q", [_NOTHING_KNOWN] if reach else [])
         self._folded, self._bounds = bool(self._at.owed), None
+        self._started = bool(reach) or not segment.ranges or segment.number != segment.since
 
     def _apply(self, offset_range: OffsetRange) -> None:
         at = self._at
@@ -213,7 +217,7 @@ class RangeIndex:
             self._put(at.upstream, offset_range.upstream, _VOID)
         elif offset_range.upstream > at.reach:
             floor = _FLOOR - (at.floor if at.owed else at.downstream)
-            self._put(at.reach, offset_range.upstream, floor if self._starts else _NOTHING_KNOWN)
+            self._put(at.reach, offset_range.upstream, floor if self._starts or self._started else _NOTHING_KNOWN)
         if offset_range.upstream < at.reach or offset_range.unsure:
             self._folded = True
         self._put(offset_range.upstream, offset_range.upstream + offset_range.length, offset_range.downstream)
@@ -251,9 +255,10 @@ class RangeIndex:
 
 
 def _moved_at(old: Segment | None, new: Segment) -> int | None:
-    if old is None or new.number != new.since or not new.ranges:
+    if old is None or new.number != new.since or not targets_differ(old, new):
         return None
-    return new.ranges[0].upstream if targets_differ(old, new) else None
+    starts = new.before.reach or not new.ranges or new.ranges[0].linked
+    return new.before.upstream if starts else new.ranges[0].upstream
 
 
 def _lowest(value: int) -> int:

@@ -8,6 +8,11 @@ An *incarnation* is one life of source and target topic: offsets of different in
 an upstream offset below the reach, which is the highest offset ever mirrored. It happens after a crash, or when source
 offsets were reset. It begins a new range of the same incarnation.
 
+An incarnation begins with a *start*: the upstream offset where the task began to read. The state before its first segment
+holds it. So the offsets from there to the first mirrored record are known to have no record on the target. A segment without
+ranges says that all offsets from the start on are dropped so far. The start is not known if another copier was there
+before, or if a former release of ours wrote the segment.
+
 Contract: segments are durable before the source offsets of their records are committed. A task calls `caught_up` when
 it has copied what the source held at the task's start. Then a crash leaves unrecorded copies only of records that are
 read again. If source offsets had to be committed without their segments, the next task finds them ahead of the ranges,
@@ -222,6 +227,10 @@ class RangeRecorder:
         self._dirty = False
         self._first = True
         self._reading_from: int | None = None
+        # Whether source offsets were committed before this task.
+        self._committed = False
+        # Whether the incarnation has a start, see above, and whether an earlier task has written it.
+        self._started = self._start_written = False
         self._bytes: _SegmentBytes | None = None
 
     def resume(self, newest: Segment | None, reading_from: int | None = None) -> None:
@@ -231,6 +240,7 @@ class RangeRecorder:
         ever committed.
         """
         self._reading_from = reading_from
+        self._committed = reading_from is not None
         if newest is None:
             return
         ours = self._current
@@ -240,12 +250,34 @@ class RangeRecorder:
             self._state = RangeLogState(downstream=last.downstream if kept else 0)
             number = _following(newest.number)
             self._current = replace(ours, number=number, since=number, before=replace(self._state))
+            if reading_from is not None:
+                self._start(reading_from)
             return
         source_id = newest.source_id if ours.source_id == NO_ID else ours.source_id
         target_id = newest.target_id if ours.target_id == NO_ID else ours.target_id
         self._current = replace(newest, source_id=source_id, target_id=target_id, ranges=())
         self._ranges = list(newest.ranges)
         self._state = _state_after(newest)
+        self._started = self._start_written = self._fresh
+        if self._started and reading_from is not None and reading_from < self._state.upstream:
+            self._start(reading_from)
+
+    def begins(self, upstream: int) -> None:
+        """The task reads from this offset on: no source offset was committed, or only one of another topic of the same name.
+
+        In the latter case `topics_are` or `resume` is called first.
+        """
+        if self._first:
+            self._reading_from = upstream
+        known = self._started and upstream >= self._state.upstream
+        # Source offsets without ranges: another copier has mirrored what may be in front.
+        foreign = self._committed and not self._current.number
+        if self._fresh and not known and not foreign:
+            self._start(upstream)
+
+    def passed(self) -> None:
+        """A source offset beyond the start is about to be committed: the start is written, if there are no ranges."""
+        self._dirty = self._dirty or (self._fresh and self._started and not self._start_written)
 
     def acked(self, upstream: int, count: int, downstream: int, *, linked: bool = True) -> None:
         """Records upstream…upstream+count-1 are durable at downstream….
@@ -255,7 +287,10 @@ class RangeRecorder:
         """
         if downstream < self._state.downstream:
             # The target has lost records: their recorded offsets are useless.
-            self._new_segment(RangeLogState(), new_incarnation=True)
+            self._new_target()
+        elif not downstream and self._first and self._reading_from is not None and self._fresh and not self._started:
+            # No other copier has mirrored anything, although there were source offsets.
+            self._start(self._reading_from)
         at = self._state
         if self._ranges and (upstream, downstream) == (at.upstream, at.downstream):
             begins, lies, length, *flags = self._ranges[-1]
@@ -267,8 +302,15 @@ class RangeRecorder:
             else:
                 at.add(OffsetRange(upstream, downstream, count))
         else:
+            if self._started and self._fresh and upstream < at.upstream:
+                self._start(upstream)
+                at = self._state
             offset_range = OffsetRange(upstream, downstream, count, *self._flags(upstream, downstream, linked))
-            if len(self._ranges) == RANGES_IN_SEGMENT:
+            if self._started and self._fresh and not offset_range.linked:
+                # In one segment with the start 0, it would look like a range in front of which nothing is known.
+                self._dirty = True
+                self._new_segment(replace(at))
+            elif len(self._ranges) == RANGES_IN_SEGMENT:
                 self._new_segment(replace(at))
             self._ranges.append(offset_range)
             self._state.add(offset_range)
@@ -310,9 +352,12 @@ class RangeRecorder:
         """Sets the topics' present ids. If one has changed, a new incarnation begins with the next records."""
         ours = self._current
         if ids_differ(ours.source_id, source_id) or ids_differ(ours.target_id, target_id):
-            kept = not ids_differ(ours.target_id, target_id)
-            downstream = self._state.downstream if kept else 0
-            self._new_segment(RangeLogState(downstream=downstream), new_incarnation=True)
+            if ids_differ(ours.source_id, source_id):
+                kept = not ids_differ(ours.target_id, target_id)
+                downstream = self._state.downstream if kept else 0
+                self._new_segment(RangeLogState(downstream=downstream), new_incarnation=True)
+            else:
+                self._new_target()
         self._current = replace(
             self._current,
             source_id=ours.source_id if source_id == NO_ID else source_id,
@@ -342,11 +387,11 @@ class RangeRecorder:
         return records
 
     def _flags(self, upstream: int, downstream: int, linked: bool) -> tuple[bool, bool]:
-        at, number = self._state, self._current.number
+        at = self._state
         skipped = downstream - at.downstream
-        if not self._ranges and number == self._current.since:
-            # The first range of an incarnation. Source offsets without ranges: another copier has mirrored.
-            ours = self._first and (self._reading_from is None or number > 0)
+        if self._fresh and not self._started:
+            # Source offsets without ranges: another copier has mirrored.
+            ours = self._first and (self._reading_from is None or self._current.number > 0)
             return False, ours and skipped > 0
         # Nothing is between them downstream, and nothing beyond: no record in between is on the target.
         linked_by_offsets = not skipped and at.upstream == at.reach
@@ -356,6 +401,23 @@ class RangeRecorder:
         # Another copier has committed source offsets beyond our ranges: the offsets in between are unknown here.
         return (linked and begun <= at.upstream) or linked_by_offsets, skipped > 0
 
+    @property
+    def _fresh(self) -> bool:
+        """Whether the incarnation has no ranges yet."""
+        return not self._ranges and self._current.number == self._current.since
+
+    def _start(self, upstream: int) -> None:
+        state = RangeLogState(upstream, self._state.downstream, upstream)
+        self._current = replace(self._current, before=replace(state))
+        self._state, self._started, self._start_written = state, True, False
+
+    def _new_target(self) -> None:
+        """A new incarnation, at the same place in the source."""
+        start = self._reading_from if self._first else self._state.upstream
+        self._new_segment(RangeLogState(), new_incarnation=True)
+        if start is not None:
+            self._start(start)
+
     def _segment(self) -> Segment:
         return replace(self._current, ranges=tuple(self._ranges))
 
@@ -364,6 +426,7 @@ class RangeRecorder:
             self._finished.append(self._segment())
         number = _following(self._current.number)
         since = number if new_incarnation or not number else self._current.since
+        self._started = self._started and since != number
         self._current = replace(self._current, number=number, since=since, before=before, ranges=())
         self._state = replace(before)
         self._ranges = []

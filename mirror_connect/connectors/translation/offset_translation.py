@@ -158,8 +158,7 @@ class OffsetTranslator:
         by_ranges = None
         if ranges is None or ranges.belongs_to(*ids):
             by_ranges = None if ranges is None else ranges.translate(upstream)
-            if ranges is not None and by_ranges is None and ranges.led_elsewhere(upstream):
-                # So do the syncs up to it.
+            if ranges is not None and ranges.led_elsewhere(upstream):
                 by_syncs = None
             found = translated(by_ranges, by_syncs)
             if by_ranges is not None and found is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -52,8 +52,8 @@ class CopyTransactions:
 
     `note(flows)`: notes the source offsets of these partitions for a commit, None for all. `stuck`: those of these feeds
     whose partitions the target does not accept at present. `leave_out(feeds, problem)`: these partitions are not to be
-    fetched again at once after the abort that follows, because of that problem, if it is known here. `on_commit`: called
-    after each commit. `letters`: what goes to the dead letter topic.
+    fetched again at once after the abort that follows, because of that problem, if it is known here. `before_commit`:
+    awaited when all is noted. `on_commit`: called after each commit. `letters`: what goes to the dead letter topic.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class CopyTransactions:
         note: Callable[[Iterable[PartitionFlow] | None], None],
         stuck: Callable[[Sequence[TransactionalFlow]], list[TransactionalFlow]],
         leave_out: Callable[[Sequence[TransactionalFlow], Problem | None], None],
+        before_commit: Callable[[], Awaitable[None]],
         on_commit: Callable[[], None],
         letters: DeadLetters | None = None,
     ) -> None:
@@ -75,6 +76,7 @@ class CopyTransactions:
         self._note = note
         self._stuck = stuck
         self._leave_out = leave_out
+        self._before_commit = before_commit
         self._on_commit = on_commit
         self._letters = letters
         self._loop = asyncio.get_running_loop()
@@ -177,6 +179,7 @@ class CopyTransactions:
         else:
             # There may be thousands of other partitions, and many commits in a second.
             self._note([feed.flow for feed in self._watch.copied])
+        await self._before_commit()
         await self._offsets.write()
         quick = self._transactions.left_s > (1 - QUICK) * self._transactions.timeout_ms / 1000
         await self._transactions.commit()

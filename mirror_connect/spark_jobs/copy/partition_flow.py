@@ -85,7 +85,8 @@ class PartitionFlow:
     `on_corrupt(flow, error)`: a batch can't be copied, and the flow has stopped before it until `restart`.
     `on_others(flow, offset, count)`: the target partition has `count` records from `offset` on that are not ours.
     `on_lost(flow, offset)`: the target partition is shorter than it was; copies of offsets below `offset` may be gone.
-    `on_placed(batch, base_offset)`: see Feed.acked.
+    `on_placed(batch, base_offset)`: see Feed.acked. `on_begin(flow, offset)`: the flow begins at an offset that no source
+    offset told: the first one, or that of another topic of the same name. All that was placed before has been told.
     `feed`: what the producer gets. It is another one if the records are written in transactions.
     `measures`: gets what there is to measure. `touched`: gets this flow whenever `moved` may have something new.
     `steps`: transformations of the records. `tolerant`: those that they can't take are skipped: `on_skipped(flow, records)`.
@@ -111,6 +112,7 @@ class PartitionFlow:
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
         on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
         on_placed: Callable[[Placed, int], None] = lambda _batch, _base_offset: None,
+        on_begin: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
         steps: Steps = (),
         tolerant: bool = False,
         on_skipped: Callable[[PartitionFlow, SkippedRecords], None] = lambda _flow, _records: None,
@@ -151,6 +153,7 @@ class PartitionFlow:
         self._on_others = on_others
         self._on_lost = on_lost
         self._on_placed = on_placed
+        self._on_begin = on_begin
         self._on_skipped = on_skipped
         self._on_failed = on_failed
         self.letters = letters
@@ -619,12 +622,15 @@ class PartitionFlow:
             self._current.release()
             # Else the reader would keep the whole frame alive, which nobody counts any more.
             self._current, self._reader = None, BatchReader(b"")
+        topic_id = self.topic_id
         if self.stopped or not self._fetched or not self._may_begin(self._fetched[0]):
             return False
         self._current = self._fetched.popleft()
         # Also if it is lower than before: after a topic was re-created or a log truncated, which the fetcher has reported.
         self._epochs.go_on(self._current.fetch_offset, self.next_offset, self._current.epoch_before)
         self._epochs.read(self._current.epochs)
+        if self.next_offset is None or topic_id not in (None, self.topic_id):
+            self._on_begin(self, self._current.fetch_offset)
         self.next_offset = self._current.fetch_offset
         self._reader = BatchReader(self._current.buffer, whole=True)
         # Without aborted transactions it would drop nothing but control batches.

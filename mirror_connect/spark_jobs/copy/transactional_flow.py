@@ -58,6 +58,11 @@ class TransactionalFlow:
             return self.flow.source_offset
         return NOTHING_YET if begin.offset is None else begin.offset - 1
 
+    @property
+    def has_records(self) -> bool:
+        """Whether the open transaction has records of this partition."""
+        return bool(self._acknowledged.batches or self.flow.in_flight)
+
     def waiting(self) -> bool:
         """See Feed."""
         return self.flow.waiting()

@@ -46,6 +46,10 @@ class OffsetMapping:
         self._log = log_line
         self._working: asyncio.Task[None] | None = None
         self._partitions: dict[TaskPartition, _PartitionMapping] = {}
+        # Those of which no source offset was committed yet.
+        self._starting: dict[TaskPartition, PartitionRanges] = {}
+        # Whether the next `before_commit` has to write where copying began.
+        self.start_waits = False
         # Those that have noted batches which neither writer knows yet.
         self._noted: dict[_PartitionMapping, None] = {}
         if syncs is not None:
@@ -61,10 +65,25 @@ class OffsetMapping:
             return lambda _batch, _base_offset: None
         ranges = self._ranges.add(partition, reading_from)
         mapping = self._partitions[partition] = _PartitionMapping(partition, self._syncs, ranges, self._noted)
+        self._starting[partition] = ranges
         return mapping
+
+    def begins(self, partition: TaskPartition, offset: int) -> None:
+        """The partition's flow begins at an offset that no source offset told, see PartitionFlow."""
+        mapping = self._partitions.get(partition)
+        if mapping is not None:
+            mapping.begins(offset)
+            self._starting[partition] = mapping.ranges
+
+    def passes(self, partition: TaskPartition, offset: int) -> None:
+        """This source offset is about to be committed. The start of copying must be known before, see offset_ranges.py."""
+        if self._starting and partition in self._starting and self._starting[partition].passes(offset):
+            del self._starting[partition]
+            self.start_waits = True
 
     def forget(self, partition: TaskPartition) -> None:
         """The partition does not belong to this task any more."""
+        self._starting.pop(partition, None)
         mapping = self._partitions.pop(partition, None)
         if mapping is not None:
             self._noted.pop(mapping, None)
@@ -86,6 +105,7 @@ class OffsetMapping:
         if self._ranges is None:
             return
         self._pass_on()
+        self.start_waits = False
         try:
             await self._ranges.write(seconds, last=last)
         except Exception as error:
@@ -141,7 +161,7 @@ class _PartitionMapping:
     `noted`. The writers, which are asked several times a second, get many of them as one.
     """
 
-    __slots__ = ("_count", "_downstream", "_noted", "_partition", "_queue", "_ranges", "_unplaced", "_upstream")
+    __slots__ = ("_count", "_downstream", "_noted", "_partition", "_queue", "_unplaced", "_upstream", "ranges")
 
     def __init__(
         self,
@@ -152,7 +172,7 @@ class _PartitionMapping:
     ) -> None:
         self._partition = partition.source
         self._queue = syncs.queue
-        self._ranges = ranges
+        self.ranges = ranges
         self._noted = noted
         self._unplaced = False
         # Behind all that was acknowledged, on both sides; -1: nothing can continue it. `_count` records before are noted.
@@ -182,13 +202,20 @@ class _PartitionMapping:
         ranges = batch.upstream_offsets
         if ranges is None:
             self._queue.acked(self._partition, batch.first_offset, base_offset, batch.count)
-            self._ranges.acked(batch.first_offset, batch.count, base_offset, linked=linked)
+            self.ranges.acked(batch.first_offset, batch.count, base_offset, linked=linked)
             self._upstream = batch.first_offset + batch.count
         else:
             self._queue.acked_ranges(self._partition, ranges, base_offset)
-            self._ranges.acked_ranges(ranges, base_offset, linked=linked)
+            self.ranges.acked_ranges(ranges, base_offset, linked=linked)
             self._upstream = sum(ranges[-1])
         self._downstream = base_offset + batch.count
+
+    def begins(self, offset: int) -> None:
+        """See OffsetMapping.begins."""
+        self.pass_on()
+        self._upstream = self._downstream = -1
+        self._unplaced = False
+        self.ranges.begins(offset)
 
     def pass_on(self) -> None:
         """Tells the writers of the noted records."""
@@ -196,7 +223,7 @@ class _PartitionMapping:
         if count:
             upstream, downstream = self._upstream - count, self._downstream - count
             self._queue.continued(self._partition, upstream, downstream, count)
-            self._ranges.acked(upstream, count, downstream, linked=True)
+            self.ranges.acked(upstream, count, downstream, linked=True)
 
 
 def offset_mapping(

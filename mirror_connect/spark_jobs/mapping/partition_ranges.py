@@ -34,6 +34,10 @@ class PartitionRanges:
         self._ids_of = ids
         self._dirty = dirty
         self._reading_from = reading_from
+        # Where the task begins, if no source offset told that.
+        self._begins_at: int | None = None
+        # Whether it has passed offsets since.
+        self._passed = False
         self._known = False
         self._newest: Segment | None = None
         # (upstream, count, downstream, linked) as acknowledged; adjacent ones are joined.
@@ -49,6 +53,36 @@ class PartitionRanges:
         self._off = True
         self.recorder = self._newest = None
         self._early.clear()
+
+    def begins(self, upstream: int) -> None:
+        """See RangeRecorder.begins."""
+        if self._off:
+            return
+        if self._upstream < sys.maxsize:
+            # The log end learned before is another topic's.
+            self._end = None
+        self._upstream = self._downstream = sys.maxsize
+        self._passed = False
+        # What waits is another topic's.
+        self._early.clear()
+        recorder = self._recorder_with_new_ids()
+        if self._reading_from is None:
+            self._begins_at = upstream
+        else:
+            self._reading_from = upstream
+        if recorder is not None:
+            recorder.begins(upstream)
+
+    def passes(self, offset: int) -> bool:
+        """A source offset is about to be committed. False if it is the one with which the task began."""
+        begun = self._begins_at if self._reading_from is None else self._reading_from
+        if begun is None or offset < begun:
+            return False
+        self._passed = True
+        if self.recorder is not None:
+            self.recorder.passed()
+            self._dirty[self] = None
+        return True
 
     def acked(self, upstream: int, count: int, downstream: int, *, linked: bool) -> None:
         """See RangeRecorder.acked."""
@@ -93,12 +127,14 @@ class PartitionRanges:
             return
         self._known, self._newest = True, newest
         early, self._early = self._early, []
-        if early or newest is not None:
+        if early or newest is not None or self._begins_at is not None:
             recorder = self._create_recorder()
             for upstream, count, downstream, linked in early:
                 recorder.acked(upstream, count, downstream, linked=linked)
             if self.caught_up and recorder.owes:
                 recorder.caught_up()
+            if self._passed:
+                recorder.passed()
             self._dirty[self] = None
 
     def passed(self, position: int, source_end: int) -> None:
@@ -125,6 +161,8 @@ class PartitionRanges:
             *partition.source, *self._ids_of(partition), partition.remote_topic if partition.named else ""
         )
         recorder.resume(self._newest, self._reading_from)
+        if self._begins_at is not None:
+            recorder.begins(self._begins_at)
         self._newest = None
         return recorder
 

@@ -127,6 +127,7 @@ class SourceTask:
                 wake=self._ready,
                 again=self._fetch_again,
                 accepts=self._accepts,
+                before_commit=self._write_starts,
                 committed=self._after_commit,
                 letters=self._letters,
             )
@@ -449,6 +450,7 @@ class SourceTask:
                 on_others=self._others_write,
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
+                on_begin=self._begins,
                 steps=self._chain.steps(
                     partition.named or partition.remote_topic,
                     partition.partition,
@@ -509,6 +511,9 @@ class SourceTask:
             self._link.wrote_to(flow.partition.remote_topic)
         self._stalled.acknowledged(flow)
 
+    def _begins(self, flow: PartitionFlow, offset: int) -> None:
+        self._mapping.begins(flow.partition, offset)
+
     def _fetch_again(self, flow: PartitionFlow) -> None:
         """After an abort: the partition begins again where the transaction began."""
         source = flow.source
@@ -548,6 +553,12 @@ class SourceTask:
             position = flow.moved()
             if position is not None:
                 self._source_offsets.note(flow.partition, position)
+                if self._transactions is None or not self._transactions.has_records(flow.source):
+                    self._mapping.passes(flow.partition, position.offset)
+
+    async def _write_starts(self) -> None:
+        if self._mapping.start_waits:
+            await self._mapping.before_commit()
 
     async def _commit_for_ever(self) -> None:
         interval = min(COMMIT_S, self._spec.commit_interval_ms / 1000)

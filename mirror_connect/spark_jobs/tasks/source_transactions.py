@@ -2,13 +2,13 @@
 
 Offset ranges are written after the commit of the records that they tell of. So they go through a producer of their own,
 outside of transactions, and everybody who reads them sees what is true. A kill between the two leaves source offsets without
-ranges, as MirrorMaker does: offset_ranges.py says what follows.
+ranges, as MirrorMaker does: offset_ranges.py says what follows. Where copying began is written before the first commit.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Final
@@ -41,7 +41,7 @@ class SourceTransactions:
 
     `wake(flow)`: the partition may have something for the next transaction. `again(flow)`: it is to be fetched again, from
     its `next_offset` on. `accepts(source)`: whether the target accepts the batches of this partition at present.
-    `committed()`: called after each commit. `letters`: see CopyTransactions.
+    `before_commit`, `letters`: see CopyTransactions. `committed()`: called after each commit.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class SourceTransactions:
         wake: Callable[[PartitionFlow], None],
         again: Callable[[PartitionFlow], None],
         accepts: Callable[[TopicPartition], bool],
+        before_commit: Callable[[], Awaitable[None]],
         committed: Callable[[], None],
         letters: DeadLetters | None = None,
     ) -> None:
@@ -98,6 +99,7 @@ class SourceTransactions:
             note=note,
             stuck=lambda feeds: [each for each in feeds if not accepts(each.flow.source)],
             leave_out=self._leave_out,
+            before_commit=before_commit,
             on_commit=self._after_commit,
             letters=letters,
         )
@@ -138,6 +140,11 @@ class SourceTransactions:
         """The last source offset of a partition that is committed with its records."""
         feed = self._feeds.get(source)
         return NOTHING_YET if feed is None else feed.committed_offset
+
+    def has_records(self, source: TopicPartition) -> bool:
+        """Whether the open transaction has records of this partition."""
+        feed = self._feeds.get(source)
+        return feed is not None and feed.has_records
 
     def is_left_out(self, source: TopicPartition) -> bool:
         """Whether the partition isn't fetched for a while."""

@@ -21,8 +21,9 @@ FOREIGN = -1
 class Mirror:
     """A partition, its target and its task, record by record: what the index is judged by.
 
-    `target`: the upstream offset of each downstream record, FOREIGN for what is no copy. `position`: what connect-offsets
-    holds, the next offset to read. `blind`: how often the topic of ranges can't be written to.
+    `target`: the upstream offset of each downstream record, FOREIGN for what is no copy. `start`: where copying began. What
+    is in front of the first `upstream` record, and in its gaps, is dropped. `position`: what connect-offsets holds, the
+    next offset to read. `blind`: how often the topic of ranges can't be written to.
     """
 
     chance: random.Random
@@ -35,9 +36,11 @@ class Mirror:
     clean: bool = True
     recorded: dict[int, int] = field(default_factory=dict)
     blind: float = 0.0
+    start: int = 0
 
     def __post_init__(self) -> None:
         offset = self.chance.choice([0, 0, 40])
+        self.start = self.chance.choice([0, offset // 2])
         for _ in range(300):
             self.upstream.append(offset)
             offset += 1 if self.chance.random() < 0.85 else self.chance.randint(2, 6)
@@ -62,6 +65,8 @@ class Mirror:
         """One life of our task; it ends cleanly or by a crash, which may lose acks, segments and positions."""
         recorder = RangeRecorder("t", 0, self.source_id, self.target_id)
         recorder.resume(index_of(self.log).newest, self.position or None)
+        if not self.position:
+            recorder.begins(self.start)
         at, acked_to = self.next_record(), self.position
         acked: dict[int, int] = {}
         blind = False
@@ -72,6 +77,14 @@ class Mirror:
                 recorder.caught_up()
                 break
             self.foreign()
+            if not acked and self.position < self.upstream[0] and self.chance.random() < 0.3:
+                # All is dropped so far.
+                self.position = self.chance.randint(max(self.position, self.start) + 1, self.upstream[0])
+                recorder.passed()
+                self.log += recorder.changed()
+                if self.chance.random() < 0.3:
+                    self.clean = True
+                    return
             batch = self.dense(at, self.chance.randint(1, 30))
             base = len(self.target)
             self.target += batch
@@ -137,7 +150,8 @@ def test_a_translated_position_never_skips_a_record_and_an_exact_one_repeats_non
             mirror.position, mirror.upstream = 0, []
             mirror.__post_init__()
             new = RangeRecorder("t", 0, mirror.source_id, mirror.target_id)
-            new.resume(index_of(mirror.log).newest, 0)
+            new.resume(index_of(mirror.log).newest, None)
+            new.begins(mirror.start)
             mirror.log = began(mirror, new)
         elif event < 0.28 and mirror.next_record() < len(mirror.upstream):
             # The remote topic is created again; the source goes on.
@@ -183,7 +197,29 @@ def test_once_all_is_mirrored_again_every_position_inside_the_ranges_is_exact(se
         mirror.live(2000)
     index = index_of(compacted(mirror.log))
     kinds = {index.translate(u).kind for u in range(mirror.upstream[0], mirror.upstream[-1] + 2)}  # type: ignore[union-attr]
-    assert kinds == {Kind.EXACT}
+    front = [index.translate(u) for u in range(mirror.start, mirror.upstream[0])]
+    assert (kinds, None in front) == ({Kind.EXACT}, False)
+    assert mirror.start == 0 or index.translate(mirror.start - 1) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_in_front_of_the_first_mirrored_record_every_position_is_exact_if_no_copy_is_unrecorded(seed: int) -> None:
+    chance = random.Random(seed)
+    start, log, newest = chance.choice([0, 7]), [], None
+    position, first = start, start + chance.randint(1, 40)
+    for life in range(chance.randint(1, 4)):
+        recorder = RangeRecorder("t", 0)
+        recorder.resume(newest, position if life else None)
+        if not life:
+            recorder.begins(start)
+        position = chance.randint(position + 1, first) if position < first else first
+        recorder.passed()
+        log += recorder.changed()
+        newest = index_of(log).newest
+        assert [index_of(log).translate(at).offset for at in range(start, first)] == [0] * (first - start)  # type: ignore[union-attr]
+    recorder.acked(first, 5, 0)
+    index = index_of(compacted(log + recorder.changed()))
+    assert offsets(index, *range(start - 1, first + 3)) == [None, *[0] * (first - start), 0, 1, 2]
 
 
 def test_a_position_inside_a_range_is_that_of_its_record() -> None:
@@ -204,6 +240,47 @@ def test_a_position_in_a_gap_of_unknown_content_has_the_end_of_the_range_before_
         Translation(10, Kind.FLOOR),
         Translation(14, Kind.EXACT),
     ]
+
+
+def test_in_front_of_the_start_nothing_is_known() -> None:
+    recorder = RangeRecorder("t", 0)
+    recorder.begins(90)
+    recorder.acked(100, 50, 7)
+    recorder.caught_up()
+    assert offsets(index_of(recorder.changed()), 89, 90, 99, 100) == [None, 7, 7, 7]
+
+
+def test_a_start_is_not_forgotten_where_copies_lie_that_nobody_recorded() -> None:
+    first = RangeRecorder("t", 0)
+    first.begins(0)
+    first.passed()
+    log = first.changed()
+    # The task that died had passed 4 offsets, and had copied 6 and 7 to 0 and 1.
+    second = RangeRecorder("t", 0)
+    second.resume(index_of(log).newest, 4)
+    second.acked(6, 2, 2)
+    log = log + second.changed()
+    assert index_of(log).translate(3) == index_of(compacted(log)).translate(3) == Translation(0, Kind.FLOOR)
+    assert offsets(index_of(log), 6, 7) == [2, 3]
+
+
+@pytest.mark.parametrize(("downstream", "found"), [(0, [None, 0, 0]), (3, [None, None, None])], ids=["none", "some"])
+def test_in_front_of_source_offsets_without_ranges_another_copier_may_have_mirrored(
+    downstream: int, found: list[int | None]
+) -> None:
+    recorder = RangeRecorder("t", 0)
+    recorder.resume(None, 100)
+    recorder.acked(110, 5, downstream)
+    assert offsets(index_of(recorder.changed()), 99, 100, 109) == found
+
+
+def test_a_target_made_anew_begins_where_the_task_is() -> None:
+    recorder = RangeRecorder("t", 0, b"s" * 16, b"t" * 16)
+    recorder.begins(0)
+    recorder.acked(0, 10, 0)
+    recorder.topics_are(b"s" * 16, b"T" * 16)
+    recorder.acked(15, 5, 0)
+    assert offsets(index_of(recorder.changed()), 9, 10, 14, 15) == [None, 0, 0, 0]
 
 
 def test_below_the_ranges_nothing_is_known() -> None:

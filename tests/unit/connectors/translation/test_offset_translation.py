@@ -118,16 +118,20 @@ def test_a_topic_is_called_as_on_the_target(policy: str, topic: str, remote: str
     assert translator(policy=policy).remote_topic(TopicPartition(topic, 0)) == remote
 
 
-def routed(made: OffsetTranslator, since: int, *parts: tuple[bytes, str, tuple[int, int, int]]) -> None:
-    """Adds ranges of tasks that follow each other: target's id, name by a route, (upstream, count, downstream)."""
+def routed(made: OffsetTranslator, since: int, *parts: tuple[bytes, str, tuple[int, int, int]]) -> Segment | None:
+    """Adds ranges of tasks that follow each other: target's id, name by a route, (upstream, count, downstream).
+
+    Returns the last segment.
+    """
     newest = None
     for target, remote, acked in parts:
         recorder = RangeRecorder("orders", 0, OLD, target, remote)
-        recorder.resume(newest, reading_from=since)
+        recorder.resume(newest, reading_from=since if newest is None else acked[0])
         recorder.acked(*acked)
         ((key, value),) = recorder.changed()
         newest = Segment.decode(key, value)
         made.add_ranges(key, value)
+    return newest
 
 
 def test_a_topic_is_called_as_its_ranges_say_where_a_route_named_it() -> None:
@@ -151,6 +155,18 @@ def test_after_another_route_no_group_goes_by_offsets_in_the_former_topic(ids: t
     target = ids[1] if ids[1] != NO_ID else None
     assert made.remote_topic(ORDERS) == "deals"
     assert [downstream(made, upstream, target=target) for upstream in (95, 100, 110)] == [[], [0], [10]]
+
+
+def test_after_another_route_a_partition_of_which_all_is_dropped_so_far_has_only_the_new_topic() -> None:
+    made = translator((0, 0), (90, 90))
+    sold = routed(made, 0, (OLD, "sales", (0, 100, 0)))
+    recorder = RangeRecorder("orders", 0, OLD, NEW, "deals")
+    recorder.resume(sold, reading_from=100)
+    recorder.passed()
+    for key, value in recorder.changed():
+        made.add_ranges(key, value)
+    assert made.remote_topic(ORDERS) == "deals"
+    assert [downstream(made, upstream, target=NEW) for upstream in (95, 100, 110)] == [[], [0], [0]]
 
 
 def test_after_the_route_was_taken_away_the_policy_names_the_topic_again() -> None:

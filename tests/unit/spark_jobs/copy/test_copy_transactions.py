@@ -99,6 +99,7 @@ class Copying:
         self.stuck: list[TransactionalFlow] = []
         self.left_out: list[TransactionalFlow] = []
         self.problems: list[Problem | None] = []
+        self.tells_before = False
         spec = source_spec({"bootstrap.servers": "a"}, {"bootstrap.servers": "b"}, ())
         self.copying = CopyTransactions(
             replace(spec, exactly_once=True, transaction_boundary=boundary, transaction_interval_ms=interval_ms),
@@ -108,8 +109,14 @@ class Copying:
             note=lambda _flows: None,
             stuck=lambda feeds: [each for each in feeds if each in self.stuck],
             leave_out=self._leave_out,
+            before_commit=self._before_commit,
             on_commit=lambda: self.made_up.note("told"),
         )
+
+    async def _before_commit(self) -> None:
+        if self.tells_before:
+            await asyncio.sleep(0.1)
+            self.made_up.note("before")
 
     def _leave_out(self, feeds: Sequence[TransactionalFlow], problem: Problem | None) -> None:
         self.left_out += feeds
@@ -142,6 +149,18 @@ def test_records_then_offsets_then_the_commit_and_what_others_are_told() -> None
         return [what for what, _ in task.made_up.log]
 
     assert run_simulated(life()) == ["begin", "offsets", "commit", "committed", "told", "begin"]
+
+
+def test_what_must_be_known_before_a_commit_is_awaited() -> None:
+    async def life() -> list[str]:
+        task = Copying()
+        task.tells_before = True
+        async with task.running():
+            task.copies()
+            await asyncio.sleep(1.5)
+        return [what for what, _ in task.made_up.log]
+
+    assert run_simulated(life()) == ["begin", "before", "offsets", "commit", "committed", "told", "begin"]
 
 
 def test_a_transaction_ends_after_the_interval_and_none_is_written_without_records() -> None:

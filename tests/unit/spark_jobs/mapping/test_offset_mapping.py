@@ -69,7 +69,7 @@ async def test_the_next_task_goes_on_in_the_range_that_the_former_one_left(world
     assert newest is not None
     assert (newest.number, [tuple(offset_range) for offset_range in newest.ranges]) == (
         0,
-        [(0, 0, 30, False, False, False)],
+        [(0, 0, 30, True, False, False)],
     )
 
 
