@@ -59,14 +59,17 @@ def wait_busy(product: Product, target: LocalCluster, count: int) -> list[Execut
 
 def at_work(executor: Executor, target: LocalCluster) -> set[int]:
     """The task processes of an executor that have connections to the target; Spark keeps others for later."""
-    port = int(target.bootstrap_servers.rpartition(":")[2])
-    return {process.pid for process in executor.tasks() if port in remote_ports(process.pid)}
+    return {process.pid for process in executor.tasks() if is_at_work(process.pid, target)}
+
+
+def is_at_work(pid: int, target: LocalCluster) -> bool:
+    """Whether a process of a task has connections to the target."""
+    return int(target.bootstrap_servers.rpartition(":")[2]) in remote_ports(pid)
 
 
 def wait_returned(pids: Collection[int], target: LocalCluster) -> None:
     """Waits until none of these processes of tasks has a connection to the target any more, or lives."""
-    port = int(target.bootstrap_servers.rpartition(":")[2])
-    wait_for_state(lambda: not any(port in remote_ports(pid) for pid in pids), "they return, and end their connections")
+    wait_for_state(lambda: not any(is_at_work(pid, target) for pid in pids), "they return, and end their connections")
 
 
 def check_turns(target: LocalCluster, copy: str, partitions: int) -> None:
