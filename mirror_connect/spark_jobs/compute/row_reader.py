@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.spark_jobs.compute.arrow_rows import row_numbers
 from mirror_connect.spark_jobs.compute.piece_changes import PieceChanges
 from mirror_connect.spark_jobs.compute.records_table import ROW
@@ -55,18 +53,25 @@ class RowReader:
 
     def run(self) -> None:
         """Reads until Spark gives back no more."""
-        try:
-            for rows in self._rows:
-                self._take(rows)
-        except (StrangeRowsError, CorruptBatchError, ConfigError, ValueError) as error:
-            self._on_failure(error)
-            # Spark goes on only if it gets rid of its rows.
-            self._drain()
-        except Exception as error:  # noqa: BLE001 — PySpark has many for a connection that ends
-            self._on_failure(SparkLostError(f"Spark's rows have ended: {type(error).__name__}"))
-        else:
-            if not self._ending:
-                self._on_failure(SparkLostError("Spark's rows have ended"))
+        rows = iter(self._rows)
+        while True:
+            try:
+                batch = next(rows, None)
+            except Exception as error:  # noqa: BLE001 — whatever PySpark and Arrow raise here, the connection has ended
+                # If the feeder dies before its first row, there is no schema. Arrow calls that invalid, a ValueError.
+                self._on_failure(SparkLostError(f"Spark's rows have ended: {type(error).__name__}"))
+                return
+            if batch is None:
+                if not self._ending:
+                    self._on_failure(SparkLostError("Spark's rows have ended"))
+                return
+            try:
+                self._take(batch)
+            except Exception as error:  # noqa: BLE001 — the task fails with it
+                self._on_failure(error)
+                # Spark goes on only if it gets rid of its rows.
+                self._drain()
+                return
 
     def _drain(self) -> None:
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mirror_connect.spark_jobs.compute import (
@@ -15,7 +17,7 @@ from mirror_connect.spark_jobs.compute import (
 from mirror_connect.spark_jobs.compute.row_reader import StrangeRowsError
 from mirror_connect.spark_jobs.task_context import SparkLostError
 from tests.fakes.encoded_batches import encode, some_records
-from tests.fakes.spark_rows import SparkRows, masks
+from tests.fakes.spark_rows import SparkRows, answered, masks
 
 
 def without_the_third(batches: Iterator[Any]) -> Iterator[Any]:
@@ -71,3 +73,26 @@ async def test_rows_that_end_too_early_are_no_end_in_order() -> None:
         await asyncio.wait_for(spark.trip.watch(), 60)
     with pytest.raises(SparkLostError):
         await asyncio.to_thread(spark.trip.close)
+
+
+async def test_wherever_spark_ends_in_its_rows_the_task_begins_again_and_does_not_fail() -> None:
+    # As PySpark reads them: without a schema, and in the middle of one or of a batch, Arrow raises what is a ValueError.
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer  # noqa: PLC0415
+
+    pads = answered(pa.RecordBatch.from_pydict({"__row": pa.array([None], pa.int64()), "__pad": [b""]}), masks)
+    whole = pa.BufferOutputStream()
+    with pa.ipc.new_stream(whole, pads.schema) as stream:
+        stream.write_batch(pads)
+    content = whole.getvalue().to_pybytes()
+    cuts = [*range(12), *range(12, len(content), 97), len(content)]
+    ends = [
+        SparkRows(masks, change=lambda _, cut=cut: ArrowStreamSerializer().load_stream(BytesIO(content[:cut])))
+        for cut in cuts
+    ]
+    for each in ends:
+        each.trip.begin({})
+    raised = await asyncio.gather(*(asyncio.wait_for(each.trip.watch(), 60) for each in ends), return_exceptions=True)
+    assert {type(each) for each in raised} == {SparkLostError}
+    for each in ends:
+        with pytest.raises(SparkLostError):
+            await asyncio.to_thread(each.trip.close)
