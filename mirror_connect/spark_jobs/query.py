@@ -24,7 +24,8 @@ from mirror_connect.spark_jobs.executor_place import executor_place
 from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.log_levels import log_of_a_task
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS, SparkLostError
-from mirror_connect.spark_jobs.worker_client import NeverReachedError, WorkerClient
+from mirror_connect.spark_jobs.unreached_worker import NeverReachedError
+from mirror_connect.spark_jobs.worker_client import WorkerClient
 
 if TYPE_CHECKING:
     import pyarrow

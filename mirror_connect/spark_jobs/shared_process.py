@@ -23,7 +23,8 @@ from typing import Any, Final
 from mirror_connect.connectors.problems import forget_problems
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
-from mirror_connect.spark_jobs.worker_client import RETRY_S, NeverReachedError, never_reached
+from mirror_connect.spark_jobs.unreached_worker import NeverReachedError, never_reached
+from mirror_connect.spark_jobs.worker_client import RETRY_S
 
 log = logging.getLogger(__name__)
 

@@ -31,45 +31,21 @@ from mirror_connect.connectors.task_protocol import (
 )
 from mirror_connect.kafka_io.producer.task_lease import TaskLease
 from mirror_connect.spark_jobs.executor_place import executor_place
-from mirror_connect.spark_jobs.executor_versions import OUR_LINE
 from mirror_connect.spark_jobs.internal_http import (
     REQUEST_TIMEOUT_S,
     InternalHttp,
     RunHandle,
     RunOverError,
     WorkerUnreachableError,
-    was_reached,
-    why_unreachable,
 )
 from mirror_connect.spark_jobs.log_levels import apply, known_version
 from mirror_connect.spark_jobs.task_context import UnderOrders
+from mirror_connect.spark_jobs.unreached_worker import never_reached
 
 RETRY_S: Final = 0.5
 FINISHING_REPORT_S: Final = 0.1
-# An executor that has never reached the worker tells Spark after so long, which then tries another one.
-REACH_S: Final = 15.0
 # A worker that is silent for so long is gone or has given the task away. Then this process must end.
 GIVE_UP_AFTER_S: Final = 300.0
-
-
-class NeverReachedError(Exception):
-    """This executor has never reached the worker. Spark shows the text, see executor_errors.py."""
-
-
-def never_reached(handle: RunHandle, since: float) -> NeverReachedError | None:
-    """The error of a process that has tried in vain since a time of the monotonic clock; None if it should go on trying.
-
-    On the worker's own machine there is no such error: the worker is there, or this process ends with it. Blocking.
-    """
-    if not handle.fingerprint or was_reached(handle.url) or time.monotonic() - since < REACH_S:
-        return None
-    reason = why_unreachable(handle.url, handle.fingerprint)
-    if reason is None:
-        return None
-    return NeverReachedError(
-        f"\n{OUR_LINE}can't reach the worker at {handle.url}: {reason}. Let it through, "
-        "or set task.advertised.host.name and task.listener.port to what executors can reach"
-    )
 
 
 class WorkerClient(UnderOrders):

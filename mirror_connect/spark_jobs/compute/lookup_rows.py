@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
+from mirror_connect.spark_jobs.unreached_worker import never_reached
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,18 +25,24 @@ TIMEOUT_S: Final = 60.0
 
 
 def rows_of(handle: RunHandle, join: LookupJoin) -> Iterator[pyarrow.RecordBatch]:
-    """The rows that a join needs; one at most for each key. None if the run is over: then nothing is copied either."""
+    """The rows that a join needs; one at most for each key. None if the run is over: then nothing is copied either.
+
+    NeverReachedError: this executor is tried in vain, and the task's process, which would tell, does not begin before.
+    """
     import pyarrow  # noqa: PLC0415 — the driver pickles this
 
     keys = ",".join(join.keys)
     http = InternalHttp(handle.url, handle.token, handle.fingerprint)
     path = f"/runs/{handle.run_id}/lookups/{quote(join.name)}?keys={quote(keys)}"
+    began = time.monotonic()
     try:
         while True:
             try:
                 content = http.content("GET", path, timeout=TIMEOUT_S)
                 break
             except WorkerUnreachableError:
+                if error := never_reached(handle, began):
+                    raise error from None
                 time.sleep(PAUSE_S)
             except RunOverError:
                 return

@@ -18,7 +18,7 @@ import pytest
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import PartitionMeasures, TaskMeasures, Window
 from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition, TaskReport
-from mirror_connect.spark_jobs import worker_client
+from mirror_connect.spark_jobs import unreached_worker, worker_client
 from mirror_connect.spark_jobs.executor_errors import executor_line
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, WorkerUnreachableError
 from mirror_connect.spark_jobs.worker_client import WorkerClient
@@ -192,10 +192,10 @@ async def test_a_loop_that_hangs_is_told_by_the_thread_that_reports(url: str, mo
 
 
 async def test_an_executor_that_never_reaches_the_worker_says_so_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_client, "REACH_S", 0.0)
+    monkeypatch.setattr(unreached_worker, "REACH_S", 0.0)
     url = f"https://127.0.0.1:{_closed_port()}"
     client = WorkerClient(RunHandle(url, "run", "the-token", "0" * 64), asyncio.get_running_loop())
-    with pytest.raises(worker_client.NeverReachedError) as raised:
+    with pytest.raises(unreached_worker.NeverReachedError) as raised:
         await client.spec()
     client.close()
     trace = "".join(traceback.format_exception(raised.value))
@@ -210,12 +210,12 @@ async def test_an_executor_that_never_reaches_the_worker_says_so_to_spark(monkey
 async def test_who_has_reached_the_worker_or_is_on_its_machine_goes_on_trying(
     url: str, *, reached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_client, "REACH_S", 0.0)
+    monkeypatch.setattr(unreached_worker, "REACH_S", 0.0)
     gone = f"http://127.0.0.1:{_closed_port()}"
     handle = RunHandle(url if reached else gone, "run", "token", "0" * 64 if reached else "")
     if reached:
         await asyncio.to_thread(InternalHttp(url, "token").call, "POST", "/", {})
-    assert await asyncio.to_thread(worker_client.never_reached, handle, 0.0) is None
+    assert await asyncio.to_thread(unreached_worker.never_reached, handle, 0.0) is None
 
 
 def _closed_port() -> int:

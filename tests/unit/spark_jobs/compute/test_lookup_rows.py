@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import socket
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from mirror_connect.spark_jobs import unreached_worker
 from mirror_connect.spark_jobs.compute import lookup_rows
 from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin
 from mirror_connect.spark_jobs.compute.lookup_rows import rows_of
@@ -59,3 +61,11 @@ def test_there_is_no_row_for_a_run_that_is_over(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(lookup_rows, "InternalHttp", worker)
     assert list(rows_of(HANDLE, JOIN)) == []
     assert worker.closed
+
+
+def test_an_executor_that_never_reaches_the_worker_says_so_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unreached_worker, "REACH_S", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(unreached_worker.NeverReachedError, match=url):
+        list(rows_of(RunHandle(url, "run", "token", "0" * 64), JOIN))
