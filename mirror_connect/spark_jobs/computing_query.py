@@ -105,7 +105,7 @@ def function_feeder(handle: RunHandle, name: str) -> ArrowFunction:
     token = handle.token
 
     def feed_epochs(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        from mirror_connect.spark_jobs.compute.feeder import feed_function  # noqa: PLC0415 — see `feeder_function`
+        from mirror_connect.spark_jobs.compute.function_feeder import feed_function  # noqa: PLC0415 — see below
 
         yield from feed_function(token, name, rows)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from json import dumps as _imported
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -71,3 +73,22 @@ def too_short(records: Any) -> Any:
 def dies(records: Any) -> Any:
     """Ends its process."""
     os._exit(9)
+
+
+def never_returns(records: Any) -> Any:
+    """As a function that waits for an answer that does not come."""
+    time.sleep(3600)
+
+
+def dies_with_a_child(records: Any) -> Any:
+    """Ends its process, but not one that it has forked. That one has all that its parent had open."""
+    if (child := os.fork()) == 0:
+        time.sleep(3600)
+    Path(os.environ["HOME"], "child").write_text(str(child))
+    os._exit(9)
+
+
+def closes_all(records: Any) -> Any:
+    """Closes what it did not open, and goes on."""
+    os.closerange(3, 256)
+    time.sleep(3600)

@@ -16,8 +16,9 @@ from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.record_batch import split_fetch
-from mirror_connect.spark_jobs.compute.feeder import relayed, transformed
+from mirror_connect.spark_jobs.compute.feeder import relayed
 from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
+from mirror_connect.spark_jobs.compute.function_feeder import transformed
 from mirror_connect.spark_jobs.compute.records_table import COLUMNS, SECRETS
 from mirror_connect.spark_jobs.compute.round_trip import RoundTrip
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch

@@ -185,6 +185,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "spark_jobs/tasks/advice.py": "tests/unit/spark_jobs/tasks/test_topics_made_again.py: texts by program, through spark_jobs/tasks/mirror_source.py",
     "spark_jobs/tasks/mirror_source.py": "tests/unit/spark_jobs/tasks/test_stalled_partitions.py: the whole task, with fake clusters",
     "spark_jobs/tasks/source_transactions.py": "tests/models/test_exactly_once_model.py: the whole task, with clusters in memory, through spark_jobs/tasks/mirror_source.py",
+    "spark_jobs/unreached_worker.py": "tests/unit/spark_jobs/test_worker_client.py: who says so, and who goes on trying",
     "verify/batch_side.py": "tests/unit/verify/test_reading.py: one way of reading",
     "verify/cluster_logs.py": "tests/unit/verify/test_reading.py: one way of reading",
     "verify/clusters.py": "tests/unit/verify/test_truncation.py: constants and a type",

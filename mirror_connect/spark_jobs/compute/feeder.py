@@ -2,7 +2,7 @@
 
 It knows nothing of the records. The task process sends it rows, which it gives to Spark as they are. Spark transforms them
 and gives them to the task process. If the task process dies, the feeder fails, and so does Spark's attempt. With a function
-of the user's the feeder is between that function's process and Spark (function_process.py).
+of the user's the feeder is between that function's process and Spark (function_feeder.py).
 """
 
 from __future__ import annotations
@@ -22,51 +22,20 @@ class TaskDiedError(Exception):
     """The task's process has ended without a word."""
 
 
-class FunctionDiedError(Exception):
-    """The process of a user's function has ended without a word."""
-
-
 def feed(token: str, clock: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The rows of each epoch. NoPeerError, TaskDiedError."""
     for _ in clock:
         yield from relayed(token, attempt())
 
 
-def feed_function(token: str, name: str, clock: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """The same, after a function of the user's. FunctionDiedError, too."""
-    for _ in clock:
-        yield from transformed(token, attempt(), name)
-
-
 def relayed(token: str, number: int) -> Iterator[pyarrow.RecordBatch]:
     """The rows that the task of this attempt sends. NoPeerError, TaskDiedError."""
     with connect(token, number) as connection, connection.makefile("rb", buffering=_BUFFER) as incoming:
-        yield from _rows(incoming)
+        yield from rows_of(incoming)
 
 
-def transformed(token: str, number: int, name: str) -> Iterator[pyarrow.RecordBatch]:
-    """The rows that a function makes of those of the task. NoPeerError, TaskDiedError, FunctionDiedError."""
-    from mirror_connect.spark_jobs.compute.function_process import TASK_DIED, start_function  # noqa: PLC0415
-
-    with connect(token, number) as connection:
-        process = start_function(name, connection.fileno())
-        assert process.stdout is not None
-        try:
-            # The process alone has it now, so that its end is the task's news.
-            connection.close()
-            yield from _rows(process.stdout)
-        except TaskDiedError:
-            code = process.wait()
-            if code == TASK_DIED:
-                raise
-            raise FunctionDiedError(f"{name} has ended its process (exit code {code})") from None
-        finally:
-            process.kill()
-            process.stdout.close()
-            process.wait()
-
-
-def _rows(incoming: Any) -> Iterator[pyarrow.RecordBatch]:
+def rows_of(incoming: Any) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a stream that `END` follows. TaskDiedError if it ends otherwise."""
     import pyarrow  # noqa: PLC0415 — the driver pickles this
 
     try:

@@ -21,7 +21,7 @@ from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.record_rewrite import one_record, record_of
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of, function_changes
 from mirror_connect.spark_jobs.compute.feeder_socket import END
-from mirror_connect.spark_jobs.compute.function_process import start_function
+from mirror_connect.spark_jobs.compute.function_process import kill_function, start_function
 from mirror_connect.spark_jobs.compute.records_table import CHANGED, ERROR, FUNCTION_FAULT, KEEP, columns_of_function
 from mirror_connect.spark_jobs.compute.statement_preview import limited
 
@@ -77,7 +77,7 @@ def _made(name: str, rows: Rows, batches: Sequence[Any]) -> list[Any]:
     except subprocess.TimeoutExpired:
         raise _FunctionProblem(f"{name} takes more than {PATIENCE_S:g} s") from None
     finally:
-        process.kill()
+        kill_function(process)
         process.wait()
     if process.returncode != 0 or not found.endswith(END):
         raise _FunctionProblem(f"{name} has ended its process (exit code {process.returncode})")

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
 
-import psutil
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.user_code.user_function import ALLOWED
-from mirror_connect.spark_jobs.compute.feeder import FunctionDiedError, TaskDiedError, transformed
-from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
-from mirror_connect.spark_jobs.task_context import SparkLostError
+from mirror_connect.spark_jobs.compute import function_process
 from tests.fakes import record_functions
 from tests.fakes.encoded_batches import Plain, encode, some_records
 from tests.fakes.rewritten_batches import offsets_of
-from tests.fakes.spark_rows import TOKEN, FunctionRows, all_of, rechunked
+from tests.fakes.spark_rows import FunctionRows, all_of, rechunked
 from tests.waiting import state_reached
 
 MODULE = record_functions.MODULE
@@ -121,26 +119,9 @@ async def test_a_function_that_the_worker_does_not_allow_is_not_imported(monkeyp
     await asyncio.to_thread(spark.trip.close)
 
 
-async def test_a_function_that_ends_its_process_ends_the_attempt_and_is_named() -> None:
-    spark = FunctionRows(f"{MODULE}:dies")
-    spark.trip.begin({})
-    spark.submit(encode(some_records(3, 3)))
-    with pytest.raises(SparkLostError):
-        await asyncio.wait_for(spark.trip.watch(), 60)
-    (failed,) = spark.failed
-    assert isinstance(failed, FunctionDiedError)
-    assert str(failed) == f"{MODULE}:dies has ended its process (exit code 9)"
-    with pytest.raises(SparkLostError):
-        await asyncio.to_thread(spark.trip.close)
-
-
-def test_the_process_of_a_function_ends_when_the_task_does() -> None:
-    listener = FeederListener(TOKEN, -7)
-    with ThreadPoolExecutor(1) as pool:
-        fed = pool.submit(lambda: list(transformed(TOKEN, -7, f"{MODULE}:unchanged")))
-        listener.accept(lambda: True).close()
-        with pytest.raises(TaskDiedError):
-            fed.result(60)
-    listener.close()
-    commands = [each.cmdline() for each in psutil.Process().children()]
-    assert not any("function_process" in part for command in commands for part in command)
+def test_a_function_whose_feeder_died_while_it_started_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if the feeder had ended by then: another process is the parent.
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    process = function_process.start_function(f"{MODULE}:unchanged", subprocess.PIPE)
+    assert process.wait(60) == function_process.FEEDER_DIED
+    process.communicate()
