@@ -22,6 +22,8 @@ from mirror_connect.connectors.problems import MOST_SHOWN, Problem, code_of
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import (
+    FAILED,
+    RUNNING,
     STARTING,
     SourceOffset,
     TaskOrders,
@@ -66,6 +68,8 @@ class WorkerClient(UnderOrders):
         self.epoch_over = False
         self.state = STARTING
         self.trace: str | None = None
+        # The state that the worker has heard last.
+        self._told = STARTING
         self.assignment_version = 0
         self.problems: tuple[Problem, ...] = ()
         self.committed = self.settled = True
@@ -190,15 +194,26 @@ class WorkerClient(UnderOrders):
         """Ends the periodic reports and sends the last report of an epoch. Gives up after three tries."""
         self._stopped.set()
         self._thread.join(timeout=REQUEST_TIMEOUT_S + 1)
-        self.state, self.trace = state, trace
+        ended = [(state, trace)]
+        if state == FAILED and self.state == RUNNING != self._told:
+            # It ran, if only for a moment. Whoever has restarted it must not hear that it could not be started.
+            ended.insert(0, (RUNNING, None))
+        for self.state, self.trace in ended:
+            if not self._report_patiently():
+                return
+
+    def _report_patiently(self) -> bool:
+        """Whether there is any use in another report."""
         for _ in range(3):
             try:
                 self._report(hold=False)
-                return
             except RunOverError:
-                return
+                return False
             except WorkerUnreachableError:
                 time.sleep(RETRY_S)
+            else:
+                return True
+        return False
 
     def _report(self, *, hold: bool = True) -> None:
         # Read before the source offsets: whoever reads that a partition was given away must have its last offset.
@@ -253,6 +268,7 @@ class WorkerClient(UnderOrders):
                 self._lease.end()
             raise
         self._heard = time.monotonic()
+        self._told = report.state
         self._lease.renew(sent, orders.lease_ms)
         if orders.log_levels is not None:
             apply(orders.log_levels)

@@ -67,6 +67,32 @@ async def test_a_lease_runs_out_while_the_machine_sleeps(url: str, monkeypatch: 
     client.close()
 
 
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        pytest.param(["RUNNING"], ["RUNNING", "FAILED"], id="it_ran_for_less_than_a_report"),
+        pytest.param(["STARTING"], ["FAILED"], id="it_could_not_be_started"),
+        pytest.param(["STARTING", "RUNNING"], ["STARTING", "RUNNING", "FAILED"], id="it_ran_after_a_report"),
+        pytest.param(["RUNNING", "RUNNING"], ["RUNNING", "FAILED"], id="it_is_known_that_it_ran"),
+    ],
+)
+async def test_a_task_that_fails_as_soon_as_it_runs_has_been_running(
+    states: list[str], told: list[str], url: str
+) -> None:
+    client = WorkerClient(RunHandle(url, "run", "token"), asyncio.get_running_loop())
+    client._thread = threading.Thread(target=lambda: None)
+    client._thread.start()
+    for state in states[:-1]:
+        client.state = state
+        await asyncio.to_thread(client._report, hold=False)
+    client.state = states[-1]
+    await asyncio.to_thread(client.report_now, "FAILED", "Boom\n")
+    assert [(each["state"], each["trace"]) for each in _Worker.reports] == [
+        (state, "Boom\n" if state == "FAILED" else None) for state in told
+    ]
+    client.close()
+
+
 @pytest.mark.parametrize("reports_offsets", [True, False])
 async def test_who_reports_its_offsets_stops_writing_at_once_when_the_worker_is_gone(
     url: str, *, reports_offsets: bool, monkeypatch: pytest.MonkeyPatch
