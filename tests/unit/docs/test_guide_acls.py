@@ -22,6 +22,8 @@ EXPLAINED: Final = {
     ("the source user", "CREATE", "mm2-offset-syncs.B.internal"): "the topic is there after the first start",
     ("the target user", "CREATE", "mm2-offset-runs.A.internal"): "the topic is there after the first start",
     ("the producing user", "WRITE", "letters"): "letters wait, and the status names the right, as for a remote topic",
+    ("the source user", "READ", "customers"): "the task waits for its lookup, and its trace names the right",
+    ("the target user", "READ", "customers"): "the task waits for its lookup, and its trace names the right",
     ("the target user", "CREATE", "letters"): "the connector is FAILED, and names the right",
     ("the target user", "CREATE", "heartbeats"): "the topic is there after the first start",
     ("the target user", "CREATE", "mm2-offset-syncs.A.internal"): "the topic is there after the first start",
