@@ -117,6 +117,10 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
         note="how soon a changed [lookup](sql.md#lookups) is used",
     ),
     ours(
+        "spark.transform.timeout.ms",
+        note="a statement or function that gives back nothing for so long is [an error of its task](sql.md#errors)",
+    ),
+    ours(
         "sync.topic.acls.prefixed.enabled", "sync.topic.acls.remove.enabled",
         note="MirrorMaker has none of the kind; off unless set",
     ),

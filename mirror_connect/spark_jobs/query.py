@@ -233,6 +233,8 @@ async def epoch_of(
             state = FINISHED
         if client.orders.abandon:
             state, trace = ABANDONED, None
+        if computing is not None and state != EPOCH_ENDED:
+            computing.end_run()
         await asyncio.to_thread(client.report_now, state, trace)
         log.debug("An epoch of task %s-%d has ended: %s", spec.connector, spec.task, state)
         client.close()

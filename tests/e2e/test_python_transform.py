@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from tests.brokers import messages
 from tests.e2e.ends import end_offsets
 from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import last_message
-from tests.e2e.sql_processes import kill_some
+from tests.e2e.sql_processes import kill_some, processes
 from tests.seeds import chance
 from tests.waiting import wait_for, wait_for_state
 
@@ -32,6 +32,7 @@ SALT: Final = "pepper-and-salt"
 MODULE: Final = """
 import hashlib
 import json
+import time
 
 import pyarrow as pa
 
@@ -46,6 +47,12 @@ def mask(records):
         values.append(None if row is None else json.dumps(row).encode())
         keep.append(row is None or row["country"] == "EU")
     return {"value": pa.array(values, pa.binary()), "keep": keep}
+
+
+def endless(records):
+    while b"endless" in records["value"].to_pylist():
+        time.sleep(60)
+    return {}
 
 
 def short(records):
@@ -67,6 +74,10 @@ class Link:
         self.count = 0
         source.create_topic(self.topic, PARTITIONS)
         self._producer = Producer({**source.librdkafka(), "linger.ms": 5, "enable.idempotence": True})
+
+    def trace(self) -> str:
+        """Of the first task."""
+        return "".join(each.get("trace", "") for each in self.product.status(self.topic).get("tasks", []))
 
     def config(self, function: str = "masking:mask") -> dict[str, str]:
         return {
@@ -204,6 +215,10 @@ def test_a_record_that_raises_is_named_and_with_tolerance_it_alone_is_left_out(l
     assert "offset 20: transformation spark.transform.python can't " in trace
     assert "masking:mask raised JSONDecodeError (line " in trace
     assert "no JSON" not in trace
+    failed = worker.status(link.topic)["tasks"][0]["id"]
+    # As in Connect: the task could be started, whatever becomes of it.
+    assert worker.rest.post(f"/connectors/{link.topic}/tasks/{failed}/restart").status_code == httpx.codes.NO_CONTENT
+    worker.wait_states(link.topic, ["RUNNING", "FAILED"])
     link.put(tolerance="all")
     wanted = PARTITIONS * (len(link.wanted) - 1)
     wait_for(lambda: link.copied() >= wanted, f"{wanted} records are copied", 180, arrived=link.copied)
@@ -225,3 +240,42 @@ def test_a_wrong_function_is_refused_or_ends_the_task_with_one_line(link: Link, 
     assert trace.count("\n") == 1
     assert "masking:short returned" in trace
     assert link.copied() == 0
+
+
+def test_a_function_that_never_returns_is_named_and_ends_with_its_task(link: Link, worker: Product) -> None:
+    link.write(20)
+    link.write(1, b"endless")
+    path = worker.connector_path(link.topic)
+    worker.put(link.topic, {**link.config("masking:endless"), "tasks.max": "1"})
+    wait_for_state(lambda: "masking:endless) has not returned since" in link.trace(), "the status names the records")
+    assert f"{link.topic}, partition " in link.trace()
+    assert worker.states(link.topic) == ["RUNNING", "RUNNING"]
+    lines = [line for line in worker.log_file.read_text().splitlines() if "has not returned for" in line]
+    assert len(lines) == 1
+    assert f"Task {link.topic}-0: {link.topic}, partition " in lines[0]
+
+    def ends(what: str, act: Callable[[], object]) -> None:
+        wait_for_state(lambda: _function(worker) is not None, f"the function has records before {what}")
+        function = _function(worker)
+        assert function is not None
+        act()
+        wait_for_state(lambda: not function.is_running(), f"the function's process has ended by {what}")
+
+    ends("a restart of the task", lambda: worker.call("POST", f"{path}/tasks/0/restart"))
+    ends("a restart", lambda: worker.call("POST", f"{path}/restart?includeTasks=true"))
+    ends("the death of the task", lambda: [each.kill() for each in processes(worker)[1]])
+    ends("a stop", lambda: worker.call("PUT", f"{path}/stop"))
+    worker.call("PUT", f"{path}/resume")
+    ends("a pause", lambda: worker.call("PUT", f"{path}/pause"))
+    worker.put(link.topic, {**link.config("masking:endless"), "tasks.max": "1", "spark.transform.timeout.ms": "3000"})
+    worker.call("PUT", f"{path}/resume")
+    worker.wait_states(link.topic, ["RUNNING", "FAILED"])
+    wait_for_state(lambda: _function(worker) is None, "the function's process has ended with its task")
+    assert "TransformationError: " in link.trace()
+    assert "which is more than spark.transform.timeout.ms=3000" in link.trace()
+    assert link.trace().count("\n") == 1
+    # What is in front of these records is copied, and nothing of them.
+    assert link.copied() <= PARTITIONS * 20
+    worker.put(link.topic, {**link.config("masking:endless"), "tasks.max": "1"})
+    ends("a delete", lambda: worker.delete(link.topic))
+    worker.put(link.topic, link.config())

@@ -18,6 +18,13 @@ dumps = _imported
 NO_FUNCTION: Final = 7
 
 
+def endless(records: Any) -> Any:
+    """Never returns for records from offset 5 on."""
+    while any(offset >= 5 for offset in records["offset"].to_pylist()):
+        time.sleep(60)
+    return records
+
+
 def unchanged(records: Any) -> Any:
     """All columns as they came."""
     return records
@@ -73,11 +80,6 @@ def too_short(records: Any) -> Any:
 def dies(records: Any) -> Any:
     """Ends its process."""
     os._exit(9)
-
-
-def never_returns(records: Any) -> Any:
-    """As a function that waits for an answer that does not come."""
-    time.sleep(3600)
 
 
 def dies_with_a_child(records: Any) -> Any:

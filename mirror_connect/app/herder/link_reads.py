@@ -62,6 +62,7 @@ _OF_TOPICS: Final = frozenset(
         ProblemCode.PARTITION_STALLED_BATCH_REFUSED,
         ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE,
         ProblemCode.PARTITION_STALLED_LINK_TOO_SLOW,
+        ProblemCode.PARTITION_STALLED_TRANSFORMATION,
     }
 )
 

@@ -58,6 +58,7 @@ from mirror_connect.connectors.mirror.settings import (
     source_consumer,
 )
 from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, PYTHON, SQL, VALUE_SCHEMA
+from mirror_connect.connectors.mirror.transform_sql import TIMEOUT as TRANSFORM_TIMEOUT
 from mirror_connect.connectors.mirror.transforms import chain_of, check_transforms, has_route, json_parts
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
@@ -149,6 +150,10 @@ OWN_KEYS: Final = ConfigTable(
         "Seconds between two looks at the lookups that the statement joins (spark.transform.lookup.NAME). If one has "
         "changed, the next records get the new one.",
         validator=between(1, 86_400)),
+    Key(TRANSFORM_TIMEOUT, INT, 300_000, LOW,
+        "Milliseconds in which the statement or function must give back some of the records that it has. If none comes back "
+        "for so long, the task is FAILED. Its line names the topic, the partition and the offsets.",
+        validator=between(1_000, 600_000)),
 ) + DEAD_LETTER_KEYS
 # fmt: on
 

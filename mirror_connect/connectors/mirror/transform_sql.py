@@ -22,6 +22,8 @@ VALUE_SCHEMA: Final = f"{OF_STATEMENTS}value.schema"
 KEY_SCHEMA: Final = f"{OF_STATEMENTS}key.schema"
 # In place of a statement: transform_function.py.
 PYTHON: Final = f"{OF_STATEMENTS}python"
+# How long a statement or a function may take until the first of the records that it has comes back.
+TIMEOUT: Final = f"{OF_STATEMENTS}timeout.ms"
 SECRET: Final = f"{OF_STATEMENTS}secret."
 MOST_SECRETS: Final = 100
 # Of one statement. Spark's parser needs more than its JVM has for 9,000 nested brackets, and all tasks end with the JVM.
@@ -35,7 +37,7 @@ Config = Mapping[str, str | None]
 
 def is_of_connectors(name: str) -> bool:
     """Whether a connector's config has this setting. Any other `spark.transform.NAME` is of Spark, in the worker's file."""
-    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON) or name.startswith((SECRET, LOOKUP))
+    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON, TIMEOUT) or name.startswith((SECRET, LOOKUP))
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,9 @@ def _check_user(connection: socket.socket) -> None:
         raise NoPeerError("another user has connected")
 
 
-def closed_quietly(connection: socket.socket) -> None:
-    """Closes it, whatever its state."""
+def ended(connection: socket.socket) -> None:
+    """Closes it, whatever its state. A thread that writes to it ends, and the other side hears of it at once."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
     with contextlib.suppress(OSError):
         connection.close()

@@ -22,8 +22,6 @@ from mirror_connect.spark_jobs.compute.function_process import TASK_DIED, kill_f
 if TYPE_CHECKING:
     import pyarrow
 
-# How long a function may work on what its task has sent before it went. The task itself waits for less (round_trip.END_S).
-LAST_ROWS_S: Final = 30.0
 # How long a process may take to end when it writes nothing any more.
 _END_S: Final = 5.0
 
@@ -67,7 +65,6 @@ class _Watch:
         self._process = process
         # Readable when the process has ended. It was not waited for yet, so it is there.
         self._ended = os.pidfd_open(process.pid)
-        self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="function-watch", daemon=True)
         self._thread.start()
 
@@ -77,14 +74,13 @@ class _Watch:
         # Not its rows, which are the function's: only that the task has closed it, which is always told.
         poller.register(self._connection, 0)
         ended = any(descriptor == self._ended for descriptor, _ in poller.poll())
-        if not ended and not self._over.wait(LAST_ROWS_S):
-            self.task_is_gone = True
+        # The task keeps it open as long as it wants rows (row_sender.py).
+        self.task_is_gone = not ended
         # Processes that it has started may hold its end of the pipe, too.
         kill_function(self._process)
 
     def end(self) -> None:
         """Returns when it watches no more. The process has been killed."""
-        self._over.set()
         self._thread.join()
         os.close(self._ended)
 

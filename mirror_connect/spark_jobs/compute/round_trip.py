@@ -7,24 +7,28 @@ the same order, and makes batches of it. Here is what the task sees of both.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
 from mirror_connect.spark_jobs.compute.piece_changes import PieceChanges
 from mirror_connect.spark_jobs.compute.row_reader import RowReader
 from mirror_connect.spark_jobs.compute.row_sender import RowSender
 from mirror_connect.spark_jobs.compute.sent_pieces import SubmittedBatch
-from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
+from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch, Waiting
 from mirror_connect.spark_jobs.task_context import SparkLostError
 
 # How much may be submitted ahead, as it was fetched.
 ROOM_BYTES: Final = 8 << 20
-# How long Spark has for the end of an epoch.
+# How long Spark has for the end of an epoch; and for that of a run, whose rows nobody wants any more.
 END_S: Final = 20.0
+LAST_END_S: Final = 2.0
 
 
 class RoundTrip:
@@ -61,7 +65,7 @@ class RoundTrip:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._bytes = 0
-        self._tolerant = False
+        self._tolerant = self._run_is_over = False
         self._error: Exception | None = None
         self._lost: asyncio.Future[None] | None = None
         self._sending = threading.Thread(target=self._sender.run, name="to-spark", daemon=True)
@@ -95,13 +99,39 @@ class RoundTrip:
         """See Computing."""
         return self._bytes < ROOM_BYTES
 
+    def waits(self) -> Waiting | None:
+        """See Computing."""
+        sent = self._sender.sent
+        try:
+            head = sent[0]
+        except IndexError:
+            return None
+        found: dict[TopicPartition, tuple[int, int]] = {}
+        # More may be sent meanwhile, which is another message.
+        with contextlib.suppress(RuntimeError):
+            for each in sent:
+                if each.message != head.message:
+                    break
+                partition = each.submitted.batch.partition
+                first, _ = found.get(partition, (each.piece.first_offset, 0))
+                found[partition] = first, each.piece.last_offset
+        return Waiting(found, time.monotonic() - max(head.since, self._reader.came)) if found else None
+
+    def end_run(self) -> None:
+        """The run has no other epoch: `close` does not wait for its rows."""
+        self._run_is_over = True
+
     def close(self) -> None:
         """Ends the epoch for Spark. SparkLostError if Spark has not ended it in order: then its attempt must fail."""
         self._reader.end()
         self._sender.end()
-        self._sending.join(END_S)
-        self._reading.join(END_S)
+        waits = self.waits()
+        hopeless = self._run_is_over or (waits is not None and waits.seconds > END_S)
+        until = time.monotonic() + (LAST_END_S if hopeless else END_S)
+        for thread in (self._sending, self._reading):
+            thread.join(max(0.0, until - time.monotonic()))
         self._listener.close()
+        self._sender.close()
         if self._reading.is_alive():
             raise SparkLostError("Spark did not end an epoch in time")
         if isinstance(self._error, SparkLostError):

@@ -6,6 +6,7 @@ another one.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -45,6 +46,8 @@ class RowReader:
         self._on_part = on_part
         self._on_failure = on_failure
         self._expected_row = 0
+        # When rows of records came back the last time, on the monotonic clock.
+        self.came = 0.0
         self._ending = False
 
     def end(self) -> None:
@@ -105,6 +108,7 @@ class RowReader:
         if not rows.column(ROW).equals(row_numbers(first, count)):
             raise StrangeRowsError(f"Spark has given back other rows than {first} to {first + count - 1}")
         self._expected_row += count
+        self.came = time.monotonic()
         at = 0
         while at < count:
             if not self._sent:

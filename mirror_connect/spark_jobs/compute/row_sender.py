@@ -8,6 +8,7 @@ Spark's code is compiled as it runs. So rows that are no records go first, while
 from __future__ import annotations
 
 import queue
+import socket
 import threading
 import time
 from collections import deque
@@ -17,10 +18,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from mirror_connect.connectors.record_errors import RecordError
-from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.batch_pieces import pieces_of
-from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, closed_quietly
+from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, ended
 from mirror_connect.spark_jobs.compute.sent_pieces import SentPiece, SubmittedBatch
 from mirror_connect.spark_jobs.task_context import SparkLostError
 
@@ -67,7 +68,7 @@ class RowSender:
         self._on_failure = on_failure
         # None at the end.
         self._waiting: queue.SimpleQueue[SubmittedBatch | _Answered | None] = queue.SimpleQueue()
-        self._next_row = 0
+        self._next_row = self._messages = 0
         # Rows that go with the next message, and their bytes. Each message costs Spark and the feeder half a millisecond.
         self._held: list[Any] = []
         self._held_bytes = 0
@@ -76,6 +77,8 @@ class RowSender:
         # Rows without a number have come back.
         self._answered = threading.Event()
         self._has_work = self._failed = False
+        # Open until `close`.
+        self._connection: socket.socket | None = None
 
     def put(self, batch: SubmittedBatch) -> None:
         """The batch goes to Spark after those before it."""
@@ -97,6 +100,11 @@ class RowSender:
         self._failed = True
         self._answered.set()
 
+    def close(self) -> None:
+        """Nobody wants rows any more: a thread that still sends ends, and the feeder hears of it."""
+        if self._connection is not None:
+            ended(self._connection)
+
     def run(self) -> None:
         """Waits for the feeder, then sends until the end."""
         try:
@@ -104,19 +112,21 @@ class RowSender:
         except OSError as error:
             self._on_failure(SparkLostError(str(error)))
             return
+        self._connection = connection
         try:
-            with connection, connection.makefile("wb", buffering=_BUFFER) as out:
+            with connection.makefile("wb", buffering=_BUFFER) as out:
                 with pa.ipc.new_stream(out, self._encoder.schema) as stream:
                     out.flush()
                     self._warm_up(stream, out)
                     self._send_all(stream, out)
                 out.write(END)
+            connection.shutdown(socket.SHUT_WR)
         except OSError as error:
             self._on_failure(SparkLostError(f"Spark takes no rows any more: {error}"))
+            ended(connection)
         except Exception as error:  # noqa: BLE001 — the task fails with it
             self._on_failure(error)
-        finally:
-            closed_quietly(connection)
+            ended(connection)
 
     def _warm_up(self, stream: Any, out: Any) -> None:
         """Ends as soon as Spark is quick, or a record is there."""
@@ -167,25 +177,25 @@ class RowSender:
     def _send(self, stream: Any, submitted: SubmittedBatch) -> None:
         try:
             for piece, codec in pieces_of(submitted, self._setting):
-                self._send_piece(stream, SentPiece(submitted, piece, codec))
+                self._send_piece(stream, submitted, piece, codec)
                 self._unflushed = True
         except (CorruptBatchError, RecordError) as error:
             submitted.behind = error
 
-    def _send_piece(self, stream: Any, sent: SentPiece) -> None:
-        piece = sent.piece
-        rows = self._encoder.of(piece, sent.submitted.batch.partition, self._next_row, time.time_ns() // 1000)
-        sent.submitted.piece_leaves()
+    def _send_piece(self, stream: Any, submitted: SubmittedBatch, piece: ProducerBatch, codec: int) -> None:
+        rows = self._encoder.of(piece, submitted.batch.partition, self._next_row, time.time_ns() // 1000)
+        submitted.piece_leaves()
         self._next_row += piece.count
-        # Before it is sent: the answer may be there at once.
-        self.sent.append(sent)
         most = min(HELD_BYTES, MESSAGE_BYTES // 4)
         if self._held_bytes + len(piece.records) > most:
             self._write_held(stream)
+        # Before it is sent: the answer may be there at once.
+        self.sent.append(SentPiece(submitted, piece, codec, self._messages))
         if len(piece.records) <= most:
             self._held.append(rows)
             self._held_bytes += len(piece.records)
             return
+        self._messages += 1
         size = max(1, piece.count * MESSAGE_BYTES // len(piece.records))
         for at in range(0, piece.count, size):
             stream.write_batch(rows.slice(at, size))
@@ -194,6 +204,7 @@ class RowSender:
         if self._held:
             stream.write_batch(self._held[0] if len(self._held) == 1 else _as_one(self._held))
             self._held, self._held_bytes = [], 0
+            self._messages += 1
 
 
 def _as_one(batches: Sequence[Any]) -> Any:

@@ -6,6 +6,7 @@ One thread sends pieces, and another one gets what Spark has made of them. Both 
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,12 +61,18 @@ class SubmittedBatch:
 
 @dataclass(slots=True, eq=False)
 class SentPiece:
-    """A piece that Spark has: uncompressed, with the codec that it gets again. `parts`: the rows that came back."""
+    """A piece that Spark has: uncompressed, with the codec that it gets again. `parts`: the rows that came back.
+
+    `message`: the number of that with its rows, which may have those of other pieces, too. `since`: when it was sent, on the
+    monotonic clock.
+    """
 
     submitted: SubmittedBatch
     piece: ProducerBatch
     codec: int
+    message: int
     parts: list[Any] = field(default_factory=list)
+    since: float = field(default_factory=time.monotonic)
     _rows: int = 0
     _grown: int = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform, transform_of
@@ -13,6 +13,16 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
+
+
+class Waiting(NamedTuple):
+    """The records that a task waits for, of those that Spark or the function got at a time.
+
+    `offsets`: the first and the last by partition. `seconds`: for how long no record has come back.
+    """
+
+    offsets: Mapping[TopicPartition, tuple[int, int]]
+    seconds: float
 
 
 class Computing(Protocol):
@@ -34,6 +44,9 @@ class Computing(Protocol):
 
     def has_room(self) -> bool:
         """Whether batches may be submitted before their flow needs them."""
+
+    def waits(self) -> Waiting | None:
+        """What Spark, or the function, has got and not given back; None if there is nothing."""
 
 
 def begin_computing(config: Mapping[str, str | None], computing: Computing | None) -> None:

@@ -33,6 +33,7 @@ from mirror_connect.connectors.mirror.mirror_source import (
     STOP,
     MirrorSource,
 )
+from mirror_connect.connectors.mirror.transform_sql import TIMEOUT
 from mirror_connect.connectors.mirror.transforms import chain_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, status_lines
@@ -57,6 +58,7 @@ from mirror_connect.spark_jobs.copy.remote_gaps import RemoteGaps
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
 from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
 from mirror_connect.spark_jobs.copy.request_rows import RequestRows
+from mirror_connect.spark_jobs.copy.slow_transform import SlowTransform
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
@@ -159,6 +161,7 @@ class SourceTask:
         self._chain = chain_of(spec.config)
         self._computing = computing
         begin_computing(spec.config, computing)
+        self._slow = None if computing is None else SlowTransform(computing, settings.integer(TIMEOUT), link.log)
         self._flows: dict[TopicPartition, PartitionFlow] = {}
         # Flows whose source offset may have changed since it was noted for a commit. There may be thousands of others.
         self._touched: dict[PartitionFlow, None] = {}
@@ -224,7 +227,9 @@ class SourceTask:
             if self._transactions is None
             else {**self._transactions.works(), "stalls": self._keep_stalls()}
         )
-        computing = {} if self._computing is None else {"spark": self._computing.watch()}
+        computing: dict[str, Coroutine[Any, Any, Any]] = {}
+        if self._computing is not None and self._slow is not None:
+            computing = {"spark": self._computing.watch(), "transformation": self._slow.watch()}
         return {
             **commits,
             **computing,
@@ -589,7 +594,9 @@ class SourceTask:
     def _problems(self) -> tuple[Problem | None, ...]:
         slow = () if self._transactions is None else self._transactions.problems
         letters = None if self._letters is None else self._letters.problem
-        return self._source_offsets.problem, self._producer.problem, letters, *self._mapping.problems, *slow
+        transformation = None if self._slow is None else self._slow.problem
+        writes = self._source_offsets.problem, self._producer.problem
+        return *writes, letters, transformation, *self._mapping.problems, *slow
 
     def _after_commit(self) -> None:
         """A transaction was committed: others may know now where its records lie."""

@@ -37,6 +37,7 @@ def test_what_a_connector_has_is_not_handed_to_spark() -> None:
         "spark.transform.secret.pepper",
         "spark.transform.lookup.regions",
         "spark.transform.lookup.refresh.interval.seconds",
+        "spark.transform.timeout.ms",
         "spark.transform.driver.memory",
         "spark.ui.enabled",
     )

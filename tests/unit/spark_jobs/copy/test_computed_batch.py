@@ -32,6 +32,8 @@ class Computing:
 
     def submit(self, batch: ComputedBatch) -> None: ...
 
+    def waits(self) -> None: ...
+
     def has_room(self) -> bool:
         return True
 

@@ -38,6 +38,8 @@ class Spark:
     def submit(self, batch: ComputedBatch) -> None:
         self.given.append(batch)
 
+    def waits(self) -> None: ...
+
     def has_room(self) -> bool:
         return self.room
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.problems import ProblemCode
+from mirror_connect.connectors.record_errors import TransformationError
 from mirror_connect.connectors.records.source_offsets import parse_source_offset_value
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.spark_jobs.compute import row_sender
+from mirror_connect.spark_jobs.copy import slow_transform
 from mirror_connect.spark_jobs.task_context import SparkLostError
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.spark_rows import Row, SparkRows
@@ -128,6 +132,40 @@ async def test_a_task_that_loses_spark_commits_what_arrived_and_the_next_one_goe
         await world.until(lambda: len(world.there) >= len(world.wanted))
         await world.finish()
     assert world.there == world.wanted
+    await asyncio.to_thread(spark.trip.close)
+
+
+async def test_a_statement_that_does_not_return_is_shown_and_ends_the_task_after_its_commit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slow_transform, "SHOWN_S", 0.2)
+    monkeypatch.setattr(slow_transform, "LOOK_S", 0.05)
+    stuck, returns = threading.Event(), threading.Event()
+
+    def hangs(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            if stuck.is_set():
+                returns.wait()
+            yield each
+
+    spark = SparkRows(masks_and_filters, change=hangs, text="SELECT …")
+    spec = world.spec_of([TaskPartition("orders", 0, "A.orders")], {**CONFIG, "spark.transform.timeout.ms": "5000"})
+    world.put(10)
+
+    async def copy() -> None:
+        async with world.running(spec, computing=spark.trip):
+            await world.until(lambda: world.position == 9)
+            stuck.set()
+            world.put(10)
+            code = ProblemCode.PARTITION_STALLED_TRANSFORMATION
+            await world.until(lambda: [each.code for each in world.link.problems] == [code])
+            await world.until(lambda: False)
+
+    line = r"^orders, partition 0, offsets? 10( to 1\d)?: spark\.transform\.sql has not returned for "
+    with pytest.raises(TransformationError, match=line):
+        await copy()
+    assert (world.position, len(world.there)) == (9, 6)
+    returns.set()
     await asyncio.to_thread(spark.trip.close)
 
 
