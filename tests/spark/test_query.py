@@ -595,6 +595,10 @@ def test_the_command_writes_parquet(source_cluster: LocalCluster, topics: Topics
             "stopped after 20 s, the limit of --timeout",
         ),
         (("DROP TABLE source.t",), "only one SELECT is taken"),
+        (
+            ("SELECT collect_list(repeat(CAST(id AS STRING), 1000)) FROM range(10000000)", "--memory", "512m"),
+            "Spark's JVM does not answer any more",
+        ),
     ],
 )
 def test_the_command_ends_at_a_limit_with_one_line(
