@@ -11,7 +11,7 @@ import pytest
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
 from mirror_connect.spark_jobs.copy.computed_batch import Computing
 from mirror_connect.spark_jobs.mapping import offset_ranges_reader, offset_syncs_writer
-from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
+from mirror_connect.spark_jobs.tasks import mirror_source, source_commits, source_parts, task_frame
 from tests.fakes.source_spec import OFFSETS, source_spec
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink, Stored
@@ -33,10 +33,10 @@ class SourceTaskWorld:
     def patch(self, monkeypatch: pytest.MonkeyPatch, pace_s: float = 0.01) -> None:
         """Tasks find these clusters, and commit at that pace."""
         clusters = FakeClusters({"a": self.source, "b": self.target})
-        for module in (mirror_source, task_frame, offset_syncs_writer, offset_ranges_reader):
+        for module in (source_parts, task_frame, offset_syncs_writer, offset_ranges_reader):
             monkeypatch.setattr(module, "Cluster", clusters)
         monkeypatch.setattr(offset_ranges_reader, "_topics", {})
-        monkeypatch.setattr(mirror_source, "COMMIT_S", pace_s)
+        monkeypatch.setattr(source_commits, "COMMIT_S", pace_s)
 
     def spec_of(
         self, assigned: Iterable[TaskPartition], config: Mapping[str, str], commit_interval_ms: int = 10

@@ -57,7 +57,7 @@ LOOPBACK_S: Final = 0.001
 INTERNAL_S: Final = 5.0
 # Between the end of a task's process and the beginning of its next one.
 START_S: Final = 0.05
-# As the product's: SETTLE_S and LAST_COMMIT_S of mirror_source.py.
+# As the product's: SETTLE_S and LAST_COMMIT_S of source_commits.py.
 SETTLE_S: Final = 1.5
 LAST_COMMIT_S: Final = 0.25
 

@@ -38,7 +38,7 @@ from mirror_connect.kafka_io.consumer.log_ends import LogEnds
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from mirror_connect.spark_jobs.query import ABANDON_SECONDS
 from mirror_connect.spark_jobs.task_context import UnderOrders
-from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
+from mirror_connect.spark_jobs.tasks import mirror_source, source_commits, source_parts, task_frame
 from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
 from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.simulated import Process
@@ -385,9 +385,9 @@ def present() -> SourceProcess:
 def simulated() -> Iterator[None]:
     """The source tasks find these clusters."""
     with (
-        mock.patch.object(mirror_source, "Cluster", connection),
+        mock.patch.object(source_parts, "Cluster", connection),
         mock.patch.object(task_frame, "Cluster", connection),
-        mock.patch.object(mirror_source, "Fetcher", NumberedSource),
-        mock.patch.object(mirror_source, "COMMIT_S", PACE_S),
+        mock.patch.object(source_parts, "Fetcher", NumberedSource),
+        mock.patch.object(source_commits, "COMMIT_S", PACE_S),
     ):
         yield

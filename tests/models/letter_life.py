@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest import mock
 
 from mirror_connect.connectors.task_protocol import TaskSpec
-from mirror_connect.spark_jobs.tasks.mirror_source import SourceTask
+from mirror_connect.spark_jobs.tasks.source_assignment import SourceAssignment
 from tests.models.exactly_once_life import ExactlyOnceLife
 from tests.models.letter_watch import LetterWatch
 from tests.models.life import Incident, Life, Schedule
@@ -38,7 +38,7 @@ async def _at_once(work: Callable[..., Any], *args: Any) -> Any:
     return work(*args)
 
 
-def _soon(_: SourceTask, work: Callable[[], Any]) -> asyncio.Future[Any]:
+def _soon(_: SourceAssignment, work: Callable[[], Any]) -> asyncio.Future[Any]:
     async def done() -> Any:
         await asyncio.sleep(0.001)
         return work()
@@ -55,7 +55,10 @@ class LetterLife(Life):
         self.target_broker.topic(LETTERS)
 
     async def run(self) -> None:
-        with mock.patch.object(asyncio, "to_thread", _at_once), mock.patch.object(SourceTask, "_in_thread", _soon):
+        with (
+            mock.patch.object(asyncio, "to_thread", _at_once),
+            mock.patch.object(SourceAssignment, "_in_thread", _soon),
+        ):
             await super().run()
 
     def changed(self, spec: TaskSpec) -> TaskSpec:

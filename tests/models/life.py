@@ -22,7 +22,7 @@ from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskPartition, TaskSpec
 from mirror_connect.kafka_io.producer import batch_producer, target_partition
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
+from mirror_connect.spark_jobs.tasks import mirror_source, source_parts, task_frame
 from tests.fakes.simulated_time import simulated_clock
 from tests.fakes.source_cluster import FakeSource
 from tests.fakes.source_spec import OFFSETS, source_spec
@@ -359,7 +359,7 @@ def patched(life: Life) -> Iterator[None]:
         life.source_broker, life.target_broker, life.watches, lambda task: life.runners[task].link.read
     )
     with (
-        mock.patch.object(mirror_source, "Cluster", clusters),
+        mock.patch.object(source_parts, "Cluster", clusters),
         mock.patch.object(task_frame, "Cluster", clusters),
         mock.patch.object(target_partition, "MERGE_LIMIT", 4_000),
         mock.patch.object(batch_producer, "MERGE_LIMIT", 4_000),

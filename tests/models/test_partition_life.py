@@ -12,7 +12,7 @@ import pytest
 
 from mirror_connect.kafka_io.client.copier_settings import WINDOW
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import source_commits
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Schedule, live
 from tests.models.life_clusters import PARTITIONS
@@ -52,7 +52,7 @@ def repeats_at_the_end_of_an_epoch() -> int:
 
 def test_the_end_of_an_epoch_repeats_nothing_of_what_a_thin_link_carries() -> None:
     assert repeats_at_the_end_of_an_epoch() == 0
-    with mock.patch.object(mirror_source, "EPOCH_SETTLE_S", mirror_source.SETTLE_S):
+    with mock.patch.object(source_commits, "EPOCH_SETTLE_S", source_commits.SETTLE_S):
         assert repeats_at_the_end_of_an_epoch() > 0
 
 

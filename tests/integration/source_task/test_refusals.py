@@ -11,7 +11,7 @@ import pytest
 from deploy.local import LocalCluster
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import source_parts
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -82,7 +82,7 @@ async def test_topics_that_the_target_has_not_yet_give_back_their_room_and_are_c
     source: LocalCluster, target: LocalCluster, dice: Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is read of a partition before its first acknowledgement, 256 KiB, would be six megabytes of these.
-    monkeypatch.setattr(mirror_source, "FETCH_BUFFER", 4 << 20)
+    monkeypatch.setattr(source_parts, "FETCH_BUFFER", 4 << 20)
     late = {fresh_topic("late"): 12 for _ in range(2)}
     others = {mirrored_topic(source, target, 2): 2 for _ in range(3)}
     batch = {"batch.size": 50_000, "linger.ms": 50}

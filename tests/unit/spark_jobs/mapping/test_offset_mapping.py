@@ -13,7 +13,7 @@ from mirror_connect.connectors.translation.offset_range_index import Kind, Trans
 from mirror_connect.kafka_io.protocol.fetch import FetchPartition
 from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.spark_jobs.mapping import offset_ranges_reader
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import source_commits
 from tests.fakes.mapped_task import RANGES, MappedWorld
 from tests.fakes.source_task import OFFSETS
 from tests.fakes.target_cluster import Batch
@@ -156,7 +156,7 @@ async def test_a_task_whose_only_commit_is_its_last_one_tells_that_all_is_mirror
             await world.until(lambda: world.link.counters.get("records", 0) == 10)
     # 10 to 19 lie at 10 to 19 and at 20 to 29, and nothing tells of either.
     world.target.producers.before = lambda _request: 0
-    monkeypatch.setattr(mirror_source, "COMMIT_S", 60.0)
+    monkeypatch.setattr(source_commits, "COMMIT_S", 60.0)
     spec = replace(world.spec(), commit_interval_ms=60_000)
     async with world.copying(spec):
         await world.until(lambda: world.link.counters.get("records", 0) == 10)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from types import SimpleNamespace
 from unittest import mock
 
 from mirror_connect.spark_jobs.mapping.offset_ranges_writer import WRITE_WAIT_S
-from mirror_connect.spark_jobs.tasks.mirror_source import COMMIT_S, SourceTask
+from mirror_connect.spark_jobs.tasks.source_commits import COMMIT_S, SourceCommits
 from tests.fakes.simulated_time import run_simulated
 
 
@@ -24,14 +23,12 @@ def test_a_commit_that_waits_for_ranges_makes_the_next_one_no_later() -> None:
         await asyncio.sleep(WRITE_WAIT_S)
 
     async def live() -> None:
-        task = SourceTask.__new__(SourceTask)
-        task._spec = SimpleNamespace(commit_interval_ms=60_000, source={})  # type: ignore[assignment]
-        task._link = SimpleNamespace(counters={})  # type: ignore[assignment]
-        task._stalled, task._producer, task._flows, task._touched = mock.Mock(), mock.Mock(), {}, {}
-        task._mapping = mock.Mock(before_commit=slow, problems=(), behind=lambda: ())
-        task._source_offsets = mock.Mock(commit=lambda: times.append(asyncio.get_running_loop().time()))
-        task._committing, task._letters, task._transactions = asyncio.Lock(), None, None
-        committing = asyncio.create_task(task._commit_for_ever())
+        parts = mock.Mock(transactions=None)
+        parts.spec.commit_interval_ms = 60_000
+        parts.link.counters = {}
+        parts.mapping.before_commit = slow
+        parts.source_offsets.commit = lambda: times.append(asyncio.get_running_loop().time())
+        committing = asyncio.create_task(SourceCommits(parts).works()["commit"])
         await asyncio.sleep(10 * COMMIT_S)
         committing.cancel()
 

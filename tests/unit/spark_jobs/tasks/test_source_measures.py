@@ -7,7 +7,7 @@ import pytest
 from mirror_connect.connectors.task_measures import PartitionMeasures
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer import log_ends
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import mirror_source, source_parts
 from tests.fakes.source_task import SourceTaskWorld
 
 CONFIG = {"emit.offset-syncs.enabled": "false"}
@@ -84,7 +84,7 @@ async def test_a_fault_in_measuring_stops_no_copy(world: SourceTaskWorld, monkey
     def fail(*_: object, **__: object) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr(mirror_source.CopyMeasures, "make_some", fail)
+    monkeypatch.setattr(source_parts.CopyMeasures, "make_some", fail)
     world.source.put("orders", (b"k", b"v"))
     async with world.running(world.spec_of([COPIED], CONFIG)):
         await world.until(lambda: len(world.target.records("A.orders")) == 1 and bool(world.link.log_lines))

@@ -16,7 +16,7 @@ from mirror_connect.kafka_io.producer import sender
 from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition, FetchResponse
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import source_commits, source_parts
 from tests.fakes.encoded_batches import decode
 from tests.fakes.simulated_time import run_simulated
 from tests.fakes.source_task import SourceTaskWorld
@@ -121,7 +121,7 @@ async def others_go_on(monkeypatch: pytest.MonkeyPatch, stalled: int, *, missing
     world = World(stalled, missing=missing)
     world.patch(monkeypatch)
     monkeypatch.setattr(FakeCluster, "_fetch", fetch_in_turn)
-    monkeypatch.setattr(mirror_source, "FETCH_BUFFER", BUFFER)
+    monkeypatch.setattr(source_parts, "FETCH_BUFFER", BUFFER)
     monkeypatch.setattr(sender, "STALLED_S", 0.1)
     async with world.running(world.spec_of(world.assigned, {"emit.offset-syncs.enabled": "false"})):
         await asyncio.sleep(1.0)
@@ -158,7 +158,7 @@ async def epoch_ends(monkeypatch: pytest.MonkeyPatch, *, missing: bool) -> None:
         await world.until(lambda: world.copied("A.parcels") == [0])
         await asyncio.sleep(0.5)
         world.link.end_epoch()
-        async with asyncio.timeout(mirror_source.EPOCH_SETTLE_S / 3):
+        async with asyncio.timeout(source_commits.EPOCH_SETTLE_S / 3):
             await world.task
         assert world.link.committed
 
