@@ -59,9 +59,9 @@ class FakeBroker:
             self.logs.setdefault((name, partition), Log())
         return self.logs[name, 0]
 
-    def put(self, topic: str, *records: tuple[bytes | None, bytes | None]) -> None:
-        """Appends records to the first partition."""
-        log = self.logs[topic, 0]
+    def put(self, topic: str, *records: tuple[bytes | None, bytes | None], partition: int = 0) -> None:
+        """Appends records to a partition."""
+        log = self.logs[topic, partition]
         for key, value in records:
             payload = stamp(build([NewRecord(key, value, 0)]), -1, -1, -1)
             epoch = struct.pack(">i", log.epoch)

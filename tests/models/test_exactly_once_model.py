@@ -147,7 +147,8 @@ def offsets_before_the_last_records() -> Iterator[None]:
     """The source offsets are noted while batches are still under way."""
 
     async def end(self: CopyTransactions) -> None:
-        self._note(None)
+        await self._note(None)
+        await self._offsets.prepare()
         await self._offsets.write()
         await self._drain()
         await self._transactions.commit()
@@ -163,11 +164,12 @@ def offsets_in_the_next_transaction() -> Iterator[None]:
     """The source offsets follow after the commit of their records."""
 
     async def end(self: CopyTransactions) -> None:
+        await self._offsets.prepare()
         await self._offsets.write()
         await self._drain()
         await self._transactions.commit()
         self._offsets.committed()
-        self._note(None)
+        await self._note(None)
         self._due = self._loop.time() + self._interval
 
     with mock.patch.object(CopyTransactions, "_end", end):

@@ -128,8 +128,8 @@ class OffsetSyncQueue:
     def __init__(self, lag_max: int) -> None:
         self._lag_max = lag_max
         self._rules: dict[TopicPartition, SyncRule] = {}
-        # Those with a delayed sync: of thousands of partitions only these are looked at.
-        self._delayed: dict[TopicPartition, SyncRule] = {}
+        # Those with a delayed sync: of thousands of partitions only these are looked at. See `committed_one`.
+        self.delayed: dict[TopicPartition, SyncRule] = {}
         self._pending: dict[TopicPartition, list[OffsetSync]] = {}
 
     def acked(self, partition: TopicPartition, upstream: int, downstream: int, count: int = 1) -> None:
@@ -145,7 +145,7 @@ class OffsetSyncQueue:
         rule = self._rule(partition)
         syncs = rule.acked(upstream, downstream, count, most)
         if rule.delayed is not None:
-            self._delayed[partition] = rule
+            self.delayed[partition] = rule
         if not pending:
             if syncs:
                 self._pending[partition] = syncs
@@ -172,11 +172,16 @@ class OffsetSyncQueue:
 
     def committed(self) -> None:
         """Source offsets are about to be committed: the delayed syncs are written, too."""
-        for partition, rule in self._delayed.items():
-            if rule.delayed is not None:
-                self._pending.setdefault(partition, []).append(rule.delayed)
-                rule.delayed = None
-        self._delayed.clear()
+        for partition in self.delayed:
+            self.committed_one(partition)
+        self.delayed.clear()
+
+    def committed_one(self, partition: TopicPartition) -> None:
+        """The same for one partition, which its caller takes out of `delayed`."""
+        rule = self._rules[partition]
+        if rule.delayed is not None:
+            self._pending.setdefault(partition, []).append(rule.delayed)
+            rule.delayed = None
 
     def give_back(self, syncs: Sequence[OffsetSync]) -> None:
         """Takes back syncs that were not written: the newest of each partition waits again, before later ones."""
@@ -193,7 +198,7 @@ class OffsetSyncQueue:
 
     def forget(self, partition: TopicPartition) -> None:
         """The partition is no longer this task's. Its syncs must be taken before."""
-        for kept in (self._rules, self._delayed, self._pending):
+        for kept in (self._rules, self.delayed, self._pending):
             kept.pop(partition, None)
 
     def _rule(self, partition: TopicPartition) -> SyncRule:

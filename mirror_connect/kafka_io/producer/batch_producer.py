@@ -22,6 +22,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from mirror_connect.connectors.loop_slices import SharedSlices
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, Problems, cluster_unreachable
 from mirror_connect.kafka_io.client.cluster import Cluster
@@ -38,6 +39,8 @@ from mirror_connect.kafka_io.producer.transaction_coordinator import Transaction
 from mirror_connect.kafka_io.producer.transactions import Transactions, TransactionState
 
 SETTLE_POLL_S: Final = 0.2
+# A record of the task's own takes some two microseconds.
+RECORDS_IN_SLICE: Final = 200
 
 
 class BatchProducer:
@@ -91,6 +94,8 @@ class BatchProducer:
                 timeout_ms=settings.transaction_timeout_ms,
             )
         self._loop = asyncio.get_running_loop()
+        # In these the batches of OwnRecords are made.
+        self.building = SharedSlices(RECORDS_IN_SLICE)
         # Of data alone.
         self.counts = BatchCounts()
         self.failed = self._sender.failed

@@ -425,17 +425,46 @@ def _groups(records: Iterable[Record], most: float) -> Iterator[tuple[list[Recor
         yield group, measure
 
 
+class BatchBuilder:
+    """An uncompressed batch of new records, made one after the other. `first`: see `build`.
+
+    `size`: the bytes of their keys and values.
+    """
+
+    __slots__ = ("_base", "_first", "_newest", "_parts", "count", "size")
+
+    def __init__(self, first: int = 0) -> None:
+        self._first = first
+        self._base = self._newest = 0
+        self._parts: list[bytes] = []
+        self.count = self.size = 0
+
+    def add(self, record: NewRecord) -> None:
+        """One more record."""
+        key, value, timestamp, headers = record
+        if not self.count:
+            self._base = self._newest = timestamp
+        self._newest = max(self._newest, timestamp)
+        deltas = varint.encoded(timestamp - self._base) + varint.encoded(self.count)
+        rest = _rest(key, value, headers)
+        self._parts += (varint.encoded(1 + len(deltas) + len(rest)), _NO_ATTRIBUTES, deltas, rest)
+        self.count += 1
+        self.size += len(key or b"") + len(value or b"")
+
+    def batch(self) -> ProducerBatch:
+        """The batch of all of them, at least one."""
+        first, last = self._first, self._first + self.count - 1
+        return ProducerBatch(
+            b"".join(self._parts), self.count, first, last, 0, self._base, self._newest, rewritten=True
+        )
+
+
 def build(records: Iterable[NewRecord], first: int = 0) -> ProducerBatch:
     """An uncompressed batch of new records; the numbers from `first` on take the place of source offsets."""
-    listed = list(records)
-    base = newest = listed[0].timestamp
-    parts: list[bytes] = []
-    for number, (key, value, timestamp, headers) in enumerate(listed):
-        newest = max(newest, timestamp)
-        deltas = varint.encoded(timestamp - base) + varint.encoded(number)
-        rest = _rest(key, value, headers)
-        parts += (varint.encoded(1 + len(deltas) + len(rest)), _NO_ATTRIBUTES, deltas, rest)
-    return ProducerBatch(b"".join(parts), len(listed), first, first + len(listed) - 1, 0, base, newest, rewritten=True)
+    builder = BatchBuilder(first)
+    for record in records:
+        builder.add(record)
+    return builder.batch()
 
 
 def one_record(record: Record) -> ProducerBatch:

@@ -63,7 +63,7 @@ class CopyTransactions:
         offsets: TransactionalSourceOffsets,
         watch: TransactionWatch,
         *,
-        note: Callable[[Iterable[PartitionFlow] | None], None],
+        note: Callable[[Iterable[PartitionFlow] | None], Awaitable[None]],
         stuck: Callable[[Sequence[TransactionalFlow]], list[TransactionalFlow]],
         leave_out: Callable[[Sequence[TransactionalFlow], Problem | None], None],
         before_commit: Callable[[], Awaitable[None]],
@@ -148,16 +148,16 @@ class CopyTransactions:
                 if self._polls and self._transactions.empty and self._loop.time() - self._noted >= NOTE_S:
                     self._due = self._loop.time()
                 continue
-            if not self._transactions.empty or self._moved(now):
+            if not self._transactions.empty or await self._moved(now):
                 return
             self._watch.due.clear()
             self._due = now + min(self._interval, QUIET_S)
 
-    def _moved(self, now: float) -> bool:
+    async def _moved(self, now: float) -> bool:
         if now - self._noted < NOTE_S:
             return False
         self._noted = now
-        self._note(None)
+        await self._note(None)
         return self._offsets.changed
 
     async def _first_of(self, seconds: float, *works: Coroutine[Any, Any, Any]) -> None:
@@ -175,11 +175,14 @@ class CopyTransactions:
         now = self._loop.time()
         if now - self._noted >= NOTE_S:
             self._noted = now
-            self._note(None)
+            await self._note(None)
         else:
             # There may be thousands of other partitions, and many commits in a second.
-            self._note([feed.flow for feed in self._watch.copied])
+            await self._note([feed.flow for feed in self._watch.copied])
         await self._before_commit()
+        await self._offsets.prepare()
+        # That takes a while with thousands of offsets. If the transaction was aborted meanwhile, nobody would tell `write`.
+        await self._transactions.drain()
         await self._offsets.write()
         quick = self._transactions.left_s > (1 - QUICK) * self._transactions.timeout_ms / 1000
         await self._transactions.commit()

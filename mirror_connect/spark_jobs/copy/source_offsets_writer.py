@@ -6,14 +6,18 @@ a former owner of the task here, too.
 
 One record holds the offset, the id of its topic, and the leader epoch of the record there, so these never get separated. A
 source offset goes back where the source's log was truncated.
+
+A commit may have the offsets of thousands of partitions, so it is made in slices of the event loop. Its offsets are those
+that were noted when it began. Each record stands for itself: nobody relies on those of one commit being written together.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from mirror_connect.connectors.loop_slices import SharedSlices, slices
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.records.partitioner import partition_for
 from mirror_connect.connectors.records.source_offsets import (
@@ -28,6 +32,10 @@ from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records.record_batch import NewRecord
 from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
+
+# Of some two microseconds each. To make a key and find its partition takes ten times as long.
+OFFSETS_IN_SLICE: Final = 200
+NEW_KEY: Final = 10
 
 
 class LastOffset(NamedTuple):
@@ -60,6 +68,7 @@ class SourceOffsetsWriter:
         # The commit under way, and its offsets of partitions that this task still has.
         self._writing: asyncio.Task[None] | None = None
         self._written: dict[TaskPartition, LastOffset] = {}
+        self._slices = SharedSlices(OFFSETS_IN_SLICE)
 
     def note(self, partition: TaskPartition, position: LastOffset) -> None:
         """Notes up to where a partition is copied, for the next commit."""
@@ -72,46 +81,65 @@ class SourceOffsetsWriter:
         """
         if self._writing is not None and not self._writing.done():
             return False
-        noted, self._noted = self._noted, {}
-        self._written = {p: each for p, each in noted.items() if each.offset >= 0 and self._committed.get(p) != each}
+        self._begin()
         if self._written:
-            self._writing = asyncio.create_task(self._write(self._records()), name="positions")
+            self._writing = asyncio.create_task(self._write(), name="positions")
         else:
             self.measures.done(self.measures.noted_ms, None)
         return True
 
-    def _records(self) -> dict[int, list[NewRecord]]:
-        """The records to write, by partition of the offsets topic."""
+    def _begin(self) -> None:
+        self._written, self._noted = self._noted, {}
+
+    async def _records(self) -> dict[int, list[NewRecord]]:
+        """The records to write, by partition of the offsets topic. What is committed already is taken out of `_written`."""
         now = int(time.time() * 1000)
         records: dict[int, list[NewRecord]] = {}
         headers_of: dict[tuple[bytes | None, int], tuple[tuple[str, bytes], ...]] = {}
-        for partition, (offset, topic_id, epoch) in self._written.items():
-            place = self._places.get(partition)
-            if place is None:
-                key = source_offset_key(
-                    self._spec.connector, self._spec.source_alias, partition.topic, partition.partition
-                )
-                place = self._places[partition] = partition_for(key, self._spec.offsets_partitions), key
-            headers = headers_of.get((topic_id, epoch))
-            if headers is None:
-                headers = headers_of[topic_id, epoch] = source_offset_headers(topic_id, epoch)
-            number, key = place
-            records.setdefault(number, []).append(NewRecord(key, source_offset_value(offset), now, headers))
+        written, places = self._written, self._places
+        for part in slices(list(written.items()), OFFSETS_IN_SLICE // NEW_KEY):
+            await self._slices.room(sum(1 if partition in places else NEW_KEY for partition, _ in part))
+            for partition, position in part:
+                if written.get(partition) is not position:
+                    continue  # forgotten meanwhile, or taken back
+                if position.offset < 0 or self._committed.get(partition) == position:
+                    del written[partition]
+                    continue
+                offset, topic_id, epoch = position
+                headers = headers_of.get((topic_id, epoch))
+                if headers is None:
+                    headers = headers_of[topic_id, epoch] = source_offset_headers(topic_id, epoch)
+                number, key = places.get(partition) or self._place(partition)
+                records.setdefault(number, []).append(NewRecord(key, source_offset_value(offset), now, headers))
         return records
 
-    async def _write(self, records: dict[int, list[NewRecord]]) -> None:
+    def _place(self, partition: TaskPartition) -> tuple[int, bytes]:
+        spec = self._spec
+        key = source_offset_key(spec.connector, spec.source_alias, partition.topic, partition.partition)
+        place = self._places[partition] = partition_for(key, spec.offsets_partitions), key
+        return place
+
+    async def _write(self) -> None:
         noted_ms, began = self.measures.noted_ms, time.monotonic()
+        try:
+            await self._send(await self._records())
+        except PartitionRefusedError:
+            return  # `failure` has it
+        took = time.monotonic() - began if self._written else None
+        self._committed.update(self._written)
+        self.commits += bool(self._written)
+        self._written = {}
+        self.measures.done(noted_ms, took)
+
+    async def _send(self, records: dict[int, list[NewRecord]]) -> None:
+        """Returns when the target has them. PartitionRefusedError, which `failure` gets, too."""
         try:
             await asyncio.gather(*(self._partition(number).write(each) for number, each in records.items()))
         except PartitionRefusedError as error:
             self.measures.failed += 1
             if not self.failure.done():
                 self.failure.set_exception(error)
-            return
-        self._committed.update(self._written)
-        self._written = {}
-        self.commits += 1
-        self.measures.done(noted_ms, time.monotonic() - began)
+            raise
 
     def _partition(self, number: int) -> OwnRecords:
         if number not in self._offsets_topic:

@@ -5,35 +5,36 @@ They are written last: whoever reads connect-offsets to its end has to wait for 
 
 from __future__ import annotations
 
-import asyncio
 import time
 
-from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.records.record_batch import NewRecord
 from mirror_connect.spark_jobs.copy.source_offsets_writer import SourceOffsetsWriter
 
 
 class TransactionalSourceOffsets(SourceOffsetsWriter):
-    """Call `write` in the transaction, then `committed` or `aborted`."""
+    """Call `prepare` and `write` in the transaction, then `committed` or `aborted`."""
+
+    def __init__(self, producer: BatchProducer, spec: TaskSpec) -> None:
+        super().__init__(producer, spec)
+        self._prepared: dict[int, list[NewRecord]] = {}
+        self._began = 0.0
 
     @property
     def changed(self) -> bool:
         """Whether noted offsets differ from the committed ones."""
         return any(each.offset >= 0 and self._committed.get(p) != each for p, each in self._noted.items())
 
+    async def prepare(self) -> None:
+        """Makes the records of offsets that changed since the last commit. The transaction may be aborted meanwhile."""
+        self._begin()
+        self._prepared = await self._records()
+
     async def write(self) -> None:
-        """Writes the offsets that changed since the last commit. TransactionAbortedError."""
-        noted, self._noted = self._noted, {}
-        self._written = {p: each for p, each in noted.items() if each.offset >= 0 and self._committed.get(p) != each}
+        """Writes what `prepare` made. TransactionAbortedError, PartitionRefusedError."""
         self._began = time.monotonic()
-        try:
-            records = self._records().items()
-            await asyncio.gather(*(self._partition(number).write(each) for number, each in records))
-        except PartitionRefusedError as error:
-            self.measures.failed += 1
-            if not self.failure.done():
-                self.failure.set_exception(error)
-            raise
+        await self._send(self._prepared)
 
     def committed(self) -> None:
         """The transaction was committed."""

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from mirror_connect.connectors.loop_slices import drained
 from mirror_connect.connectors.mirror.mirror_source import MirrorSource
 from mirror_connect.connectors.mirror.settings import client_id, source_producer, target_producer
 from mirror_connect.connectors.problems import Problem, Problems
@@ -31,6 +32,9 @@ from mirror_connect.spark_jobs.task_context import WorkerLink
 
 # Gets a batch that the target has, and its offset there: -1 if that isn't known or it may be there twice.
 OnPlaced = Callable[[Placed, int], None]
+# Of some seven microseconds each.
+NOTED_IN_SLICE: Final = 100
+SYNCS_IN_SLICE: Final = 1_000
 BOOTSTRAP: Final = "bootstrap.servers"
 log = logging.getLogger(__name__)
 
@@ -93,9 +97,18 @@ class OffsetMapping:
             self._ranges.forget(partition)
 
     def behind(self) -> Iterable[PartitionRanges]:
-        """The partitions that need calls of `PartitionRanges.passed`."""
-        self._pass_on()
+        """The partitions that need calls of `passed`."""
         return () if self._ranges is None else self._ranges.behind()
+
+    def passed(self, ranges: PartitionRanges, position: int, source_end: int) -> None:
+        """See PartitionRanges.passed."""
+        mapping = self._partitions.get(ranges.partition)
+        if mapping is None or mapping.ranges is not ranges:
+            return  # another task has the partition now, and writes its segments
+        if mapping in self._noted:
+            del self._noted[mapping]
+            mapping.pass_on()
+        ranges.passed(position, source_end)
 
     async def before_commit(self, seconds: float = WRITE_WAIT_S, *, last: bool = False) -> None:
         """Makes the ranges of all acknowledged batches durable, unless their topic has a problem.
@@ -104,8 +117,7 @@ class OffsetMapping:
         """
         if self._ranges is None:
             return
-        self._pass_on()
-        self.start_waits = False
+        await self._pass_on()
         try:
             await self._ranges.write(seconds, last=last)
         except Exception as error:
@@ -119,22 +131,21 @@ class OffsetMapping:
         found = [part.problem for part in (self._syncs, self._ranges) if part is not None]
         return [problem for problem in found if problem is not None]
 
-    def committed(self) -> None:
+    async def committed(self) -> None:
         """Source offsets are being committed: syncs that waited for that are sent."""
         if self._syncs is not None:
-            self._pass_on()
-            self._syncs.queue.committed()
+            await self._pass_on()
+            queue = self._syncs.queue
+            await drained(queue.delayed, queue.committed_one, SYNCS_IN_SLICE)
 
     async def flush(self, seconds: float) -> None:
         """Writes the last syncs of a task that ends."""
         if self._syncs is not None:
             await self._syncs.flush(seconds)
 
-    def _pass_on(self) -> None:
-        """Tells both writers of all batches that were acknowledged so far."""
-        for mapping in self._noted:
-            mapping.pass_on()
-        self._noted.clear()
+    async def _pass_on(self) -> None:
+        """Tells both writers of all batches that were acknowledged before this call."""
+        await drained(self._noted, _PartitionMapping.pass_on, NOTED_IN_SLICE)
 
     async def _work(self) -> None:
         # Any error here is logged, and copying continues without syncs or ranges.

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.loop_slices import drained, slices
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.connectors.records.binary import INT32, UnreadableRecord
 from mirror_connect.connectors.rights import TARGET_USER, to_create
@@ -31,6 +32,9 @@ from mirror_connect.spark_jobs.mapping.partition_ranges import PartitionRanges
 
 # Source offsets are committed every half second. With this wait, a kill still repeats what came in about a second.
 WRITE_WAIT_S: Final = 0.25
+# Of some ten microseconds each, the first time three times as long; and of one microsecond.
+SEGMENTS_IN_SLICE: Final = 50
+WAITING_IN_SLICE: Final = 500
 READ_S: Final = 120.0
 RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 30.0
@@ -132,7 +136,11 @@ class OffsetRangesWriter:
             return False
         deadline = time.monotonic() + (0.0 if self._late and not last else seconds)
         await self._until_known(deadline, last=last)
-        self._collect()
+        began = time.monotonic()
+        await drained(self._dirty, self._collect, SEGMENTS_IN_SLICE)
+        if not last:
+            # Of thousands of partitions that takes a while, in which nothing waits for the topic.
+            deadline += time.monotonic() - began
         while self._writing is not None or self._waiting:
             # With transactions a commit may wait here while the next one begins.
             writing = self._writing = self._writing or asyncio.create_task(self._write_waiting())
@@ -243,16 +251,14 @@ class OffsetRangesWriter:
             self._problems.log(f"A record of topic {self._topic} is skipped: {error}")
             return None
 
-    def _collect(self) -> None:
-        dirty = list(self._dirty)
-        self._dirty.clear()
+    def _collect(self, ranges: PartitionRanges) -> None:
+        if ranges.recorder is None:
+            return
         waiting = self._waiting
-        for ranges in dirty:
-            if ranges.recorder is not None:
-                for key, value in ranges.recorder.changed():
-                    # Moved to the end: readers need segments in order.
-                    waiting.pop(key, None)
-                    waiting[key] = value
+        for key, value in ranges.recorder.changed():
+            # Moved to the end: readers need segments in order.
+            waiting.pop(key, None)
+            waiting[key] = value
         while len(waiting) > MOST_WAITING:
             del waiting[next(iter(waiting))]
 
@@ -261,8 +267,13 @@ class OffsetRangesWriter:
         if records is None:
             records = self._records = OwnRecords(self._producer, self._topic, 0)
         now = int(time.time() * 1000)
-        batch = [NewRecord(key, value, now) for key, value in self._waiting.items()]
-        self._waiting.clear()
+        batch: list[NewRecord] = []
+        # A segment that changes meanwhile waits for the next write, and comes after the older one.
+        waiting, self._waiting = self._waiting, {}
+        for part in slices(waiting.items(), WAITING_IN_SLICE):
+            if batch:
+                await asyncio.sleep(0)
+            batch += [NewRecord(key, value, now) for key, value in part]
         try:
             await records.write(batch)
             self._counters["runs"] = self._counters.get("runs", 0) + len(batch)

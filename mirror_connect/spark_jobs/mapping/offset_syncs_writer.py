@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.loop_slices import slices
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.connectors.records.offset_syncs import OffsetSync, OffsetSyncQueue
 from mirror_connect.connectors.rights import MissingRight, on_topic, to_create
@@ -23,7 +24,7 @@ from mirror_connect.kafka_io.client.copier_settings import producer_settings
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, reason
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build
+from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
 
 PACE_S: Final = 0.1
 BACKOFF_S: Final = 1.0
@@ -32,6 +33,7 @@ BACKOFF_MAX_S: Final = 30.0
 QUIET_TRIES: Final = 3
 # Syncs have some 100 bytes each, so a request stays far below the brokers' limit.
 SYNCS_IN_REQUEST: Final = 2_000
+SYNCS_IN_SLICE: Final = 400
 _NO_PRODUCER: Final = -1
 
 
@@ -61,7 +63,7 @@ class OffsetSyncs:
         counters: MutableMapping[str, int],
     ) -> None:
         self.queue = OffsetSyncQueue(lag_max)
-        self.before_write: Callable[[], None] = lambda: None
+        self.before_write: Callable[[], Awaitable[None]] | None = None
         self._cluster = Cluster(properties, client_id, "producer")
         self._timeout_ms = producer_settings(properties).request_timeout_ms
         self._topic = topic
@@ -95,7 +97,8 @@ class OffsetSyncs:
         async with self._writing:
             if not self._lease():
                 return
-            self.before_write()
+            if self.before_write is not None:
+                await self.before_write()
             syncs = self.queue.take()
             try:
                 while syncs:
@@ -120,8 +123,13 @@ class OffsetSyncs:
             code = self._cluster.topic_error(self._topic)
             raise _NotWritten(self._explained(code, "") if code else "it has no leader")
         now = int(time.time() * 1000)
-        batch = build([NewRecord(sync.key(), sync.value(), now) for sync in syncs])
-        payload = stamp(batch, _NO_PRODUCER, -1, -1)
+        builder = BatchBuilder()
+        for part in slices(syncs, SYNCS_IN_SLICE):
+            if builder.count:
+                await asyncio.sleep(0)
+            for sync in part:
+                builder.add(NewRecord(sync.key(), sync.value(), now))
+        payload = stamp(builder.batch(), _NO_PRODUCER, -1, -1)
         request = Produce([ProducePartition(self._topic, 0, [payload])], timeout_ms=self._timeout_ms)
         answer = await self._cluster.send(leader.node_id, request, purpose="produce")
         for entry in answer.partitions:

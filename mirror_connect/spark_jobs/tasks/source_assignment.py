@@ -80,7 +80,7 @@ class SourceAssignment:
         wanted = {a.source: a for a in spec.assigned}
         leaving = [p for p, flow in parts.flows.items() if wanted.get(p) != flow.partition]
         parts.stalled.leaving = set(leaving)
-        parts.report_passed()  # after their removal from the fetcher, their log ends are not known any more
+        await parts.report_passed()  # after their removal from the fetcher, their log ends are not known any more
         for partition in leaving:
             parts.fetcher.remove(partition)
         await self._commits.release(leaving)

@@ -69,6 +69,7 @@ class SourceCommits:
         if parts.transactions is not None:
             if leaving:
                 async with parts.transactions.held(SETTLE_S):
+                    await parts.mapping.committed()
                     await parts.mapping.before_commit(SETTLE_S, last=True)
                     await parts.producer.release(targets, SETTLE_S)
             return
@@ -97,12 +98,12 @@ class SourceCommits:
             async with self._committing:
                 parts.stalled.give_back()
                 parts.stalled.show(parts.problems())
-                parts.note_source_offsets()
-                parts.report_passed()
+                await parts.note_source_offsets()
+                await parts.report_passed()
                 # A crash in between leaves ranges of records that are read again. Readers of ranges expect that.
                 await parts.mapping.before_commit()
                 parts.source_offsets.commit()
-            parts.mapping.committed()
+            await parts.mapping.committed()
             parts.link.counters["commits"] = parts.source_offsets.commits
 
     async def _keep_stalls(self) -> None:
@@ -116,11 +117,11 @@ class SourceCommits:
         """Writes offset ranges, then the source offsets that belong to them; False if these weren't written in time."""
         parts = self._parts
         async with self._committing:
-            parts.mapping.committed()
+            await parts.mapping.committed()
             syncs = asyncio.create_task(parts.mapping.flush(offsets_s))
             try:
-                parts.note_source_offsets()
-                parts.report_passed()
+                await parts.note_source_offsets()
+                await parts.report_passed()
                 await parts.mapping.before_commit(ranges_s, last=True)
                 flushed = await parts.source_offsets.flush(offsets_s)
                 await syncs
@@ -179,6 +180,7 @@ class SourceCommits:
             parts.link.committed = ending.done()
             if ending.done():
                 ending.result()
+                await parts.mapping.committed()
                 await parts.mapping.before_commit(LAST_RANGES_S, last=True)
                 await parts.mapping.flush(LAST_COMMIT_S)
         finally:

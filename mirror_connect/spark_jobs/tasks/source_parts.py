@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterable
 from typing import Final
 
 from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.loop_slices import drained, slices
 from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.mirror_source import (
     COPY,
@@ -38,12 +40,15 @@ from mirror_connect.spark_jobs.copy.slow_transform import SlowTransform
 from mirror_connect.spark_jobs.copy.source_offsets_writer import SourceOffsetsWriter
 from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
+from mirror_connect.spark_jobs.mapping.partition_ranges import PartitionRanges
 from mirror_connect.spark_jobs.task_context import WorkerLink
 from mirror_connect.spark_jobs.tasks.advice import SET_OFFSETS
 from mirror_connect.spark_jobs.tasks.source_transactions import SourceTransactions
 from mirror_connect.spark_jobs.tasks.task_frame import TaskFrame
 
 FETCH_BUFFER: Final = 32 << 20
+# Of one to five microseconds each.
+FLOWS_IN_SLICE: Final = 200
 STOP_AT_NEW_TOPIC: Final = (
     f"to copy the new one from its beginning, set {NEW_TOPICS}={COPY}. To continue elsewhere in it,"
 )
@@ -121,42 +126,57 @@ class SourceParts:
         writes = self.source_offsets.problem, self.producer.problem
         return *writes, letters, transformation, *self.mapping.problems, *slow
 
-    def note_source_offsets(self, flows: Iterable[PartitionFlow] | None = None) -> None:
-        """Notes up to where these partitions are copied, for the next commit; None: all that have changed."""
-        self.source_offsets.measures.note()
-        noted = list(self.touched if flows is None else flows)
-        if flows is None:
-            self.touched.clear()
-        for flow in noted:
-            if self.flows.get(flow.source) is not flow:
-                continue
-            if flow.topic_id is None:
-                # Kafka's workers or a user wrote this offset. It is taken as one of the topic that exists now.
-                with contextlib.suppress(KeyError):
-                    flow.topic_id = self.fetcher.state(flow.source).topic_id
-                if flow.topic_id is None:
-                    self.touched[flow] = None
-            position = flow.moved()
-            if position is not None:
-                self.source_offsets.note(flow.partition, position)
-                if self.transactions is None or not self.transactions.has_records(flow.source):
-                    self.mapping.passes(flow.partition, position.offset)
+    async def note_source_offsets(self, flows: Iterable[PartitionFlow] | None = None) -> None:
+        """Notes up to where these partitions are copied, for the next commit; None: all that have changed.
 
-    def report_passed(self) -> None:
+        In slices of the loop, as it may be thousands.
+        """
+        self.source_offsets.measures.note()
+        if flows is None:
+            await drained(self.touched, self._note_source_offset, FLOWS_IN_SLICE)
+            return
+        for number, part in enumerate(slices(list(flows), FLOWS_IN_SLICE)):
+            if number:
+                await asyncio.sleep(0)
+            for flow in part:
+                self._note_source_offset(flow)
+
+    def _note_source_offset(self, flow: PartitionFlow) -> None:
+        if self.flows.get(flow.source) is not flow:
+            return
+        if flow.topic_id is None:
+            # Kafka's workers or a user wrote this offset. It is taken as one of the topic that exists now.
+            with contextlib.suppress(KeyError):
+                flow.topic_id = self.fetcher.state(flow.source).topic_id
+            if flow.topic_id is None:
+                self.touched[flow] = None
+        position = flow.moved()
+        if position is not None:
+            self.source_offsets.note(flow.partition, position)
+            if self.transactions is None or not self.transactions.has_records(flow.source):
+                self.mapping.passes(flow.partition, position.offset)
+
+    async def report_passed(self) -> None:
         """Reports how far partitions are. Their former owner may have copied records that are copied again."""
         if self.spec.source.get("client.rack"):
             return  # a follower may know an older log end than that owner did
-        for ranges in self.mapping.behind():
-            source = ranges.partition.source
-            end = -1
-            with contextlib.suppress(KeyError):  # stalled and leaving partitions aren't fetched
-                end = self.fetcher.state(source).high_watermark
-            ranges.passed(
-                self.flows[source].source_offset
-                if self.transactions is None
-                else self.transactions.committed_offset(source),
-                end,
-            )
+        for number, part in enumerate(slices(self.mapping.behind(), FLOWS_IN_SLICE)):
+            if number:
+                await asyncio.sleep(0)
+            for ranges in part:
+                self._report_one_passed(ranges)
+
+    def _report_one_passed(self, ranges: PartitionRanges) -> None:
+        source = ranges.partition.source
+        flow = self.flows.get(source)
+        if flow is None:
+            return  # another task has it since
+        end = -1
+        with contextlib.suppress(KeyError):  # stalled and leaving partitions aren't fetched
+            end = self.fetcher.state(source).high_watermark
+        transactions = self.transactions
+        copied = flow.source_offset if transactions is None else transactions.committed_offset(source)
+        self.mapping.passed(ranges, copied, end)
 
     def _put(self, fetched: CompletedFetch) -> None:
         self.flows[fetched.partition].put(fetched)
@@ -188,14 +208,18 @@ class SourceParts:
 
     async def _write_starts(self) -> None:
         if self.mapping.start_waits:
+            self.mapping.start_waits = False
             await self.mapping.before_commit()
 
     def _after_commit(self) -> None:
         """A transaction was committed: others may know now where its records lie."""
-        self.mapping.committed()
-        self.report_passed()
         if self.transactions is not None:
-            self.transactions.write_ranges(self.mapping)
+            self.transactions.tell(self._tell_of_commit)
+
+    async def _tell_of_commit(self) -> None:
+        await self.mapping.committed()
+        await self.report_passed()
+        await self.mapping.before_commit()
 
     # How they are made.
 

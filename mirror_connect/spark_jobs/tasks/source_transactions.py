@@ -25,7 +25,6 @@ from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET, Partition
 from mirror_connect.spark_jobs.copy.transaction_watch import TransactionWatch
 from mirror_connect.spark_jobs.copy.transactional_flow import TransactionalFlow
 from mirror_connect.spark_jobs.copy.transactional_source_offsets import TransactionalSourceOffsets
-from mirror_connect.spark_jobs.mapping.offset_mapping import OffsetMapping
 from mirror_connect.spark_jobs.task_context import WorkerLink
 from mirror_connect.spark_jobs.tasks.task_frame import TaskFrame
 
@@ -51,7 +50,7 @@ class SourceTransactions:
         link: WorkerLink,
         transactions: Transactions,
         *,
-        note: Callable[[Iterable[PartitionFlow] | None], None],
+        note: Callable[[Iterable[PartitionFlow] | None], Awaitable[None]],
         buffered: Callable[[], int],
         wake: Callable[[PartitionFlow], None],
         again: Callable[[PartitionFlow], None],
@@ -90,7 +89,9 @@ class SourceTransactions:
         self._left_out_s: dict[TopicPartition, float] = {}
         self._left_out: dict[TopicPartition, asyncio.TimerHandle] = {}
         self._too_slow: dict[TopicPartition, Problem] = {}
-        self._ranges: asyncio.Task[None] | None = None
+        self._telling: asyncio.Task[None] | None = None
+        # There was a commit since it began.
+        self._untold = False
         self._copying = CopyTransactions(
             spec,
             transactions,
@@ -150,18 +151,24 @@ class SourceTransactions:
         """Whether the partition isn't fetched for a while."""
         return source in self._left_out
 
-    def write_ranges(self, mapping: OffsetMapping) -> None:
-        """Writes the ranges of committed records; one write at a time."""
-        if self._ranges is None or self._ranges.done():
-            self._ranges = self._loop.create_task(mapping.before_commit(), name="ranges")
+    def tell(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Does this after a commit, in the background. It is done once more if there was another commit meanwhile."""
+        self._untold = True
+        if self._telling is None or self._telling.done():
+            self._telling = self._loop.create_task(self._tell(work), name="ranges")
+
+    async def _tell(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while self._untold:
+            self._untold = False
+            await work()
 
     async def close(self, *, abandoned: bool) -> None:
         """Aborts what is open, unless another task may be writing already."""
         for timer in self._left_out.values():
             timer.cancel()
-        if self._ranges is not None:
-            self._ranges.cancel()
-            await asyncio.gather(self._ranges, return_exceptions=True)
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.gather(self._telling, return_exceptions=True)
         if not abandoned:
             await self._transactions.close(ABORT_S)
         await self.ranges_producer.close()

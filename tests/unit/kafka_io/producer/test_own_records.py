@@ -7,10 +7,14 @@ import asyncio
 import pytest
 
 from mirror_connect.kafka_io.producer import own_records
+from mirror_connect.kafka_io.producer.batch_producer import RECORDS_IN_SLICE
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
 from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
 from tests.fakes.encoded_batches import NOW
+from tests.fakes.loop_turns import LoopTurns
 from tests.fakes.producer_rig import INVALID_RECORD, Feed, Rig, batch, until
 
 TOPIC = "heartbeats"
@@ -62,6 +66,41 @@ async def test_batches_of_several_writes_have_offsets_that_rise(rig: Rig) -> Non
     await own.write(records(b"1", b"2"))
     await own.write(records(b"3"))
     assert [each for each in taken if each] == [(0, 1), (2, 2)]
+
+
+async def test_a_write_of_many_records_is_made_in_slices_and_a_later_one_comes_after_it(rig: Rig) -> None:
+    own, turns = OwnRecords(rig.producer, TOPIC, 0), LoopTurns()
+    turns.start()
+    with pytest.MonkeyPatch.context() as patch:
+        turns.count(patch, BatchBuilder, "add")
+        await asyncio.gather(own.write(records(*[b"%d" % each for each in range(1_000)])), own.write(records(b"last")))
+    assert (turns.whole["add"], turns.most["add"]) == (1_001, RECORDS_IN_SLICE)
+    assert written(rig) == [1_000, 1]
+
+
+async def test_writes_of_many_partitions_share_the_slices(rig: Rig) -> None:
+    turns, size = LoopTurns(), RECORDS_IN_SLICE // 2 + 1
+    turns.start()
+    with pytest.MonkeyPatch.context() as patch:
+        turns.count(patch, BatchBuilder, "add")
+        many = [OwnRecords(rig.producer, TOPIC, number) for number in range(2)]
+        await asyncio.gather(*(each.write(records(*[b"v"] * size)) for each in many))
+    assert (turns.whole["add"], turns.most["add"]) == (2 * size, size)
+
+
+@pytest.mark.parametrize("slices", [1, 2])
+async def test_what_is_dropped_between_two_slices_is_not_written_later(rig: Rig, slices: int) -> None:
+    own, other = (OwnRecords(rig.producer, TOPIC, number) for number in range(2))
+    before = asyncio.create_task(other.write(records(*[b"v"] * RECORDS_IN_SLICE)))
+    writing = asyncio.create_task(own.write(records(*[b"v"] * RECORDS_IN_SLICE * slices)))
+    await asyncio.sleep(0)
+    own.aborted(TransactionAbortedError(AbortCause.GIVEN_UP, "made up"))
+    with pytest.raises(TransactionAbortedError):
+        await writing
+    assert not own.waiting()
+    await before
+    await own.write(records(b"next"))
+    assert written(rig) == [1]
 
 
 async def test_own_records_go_before_those_that_were_there_earlier(rig: Rig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -78,6 +78,10 @@ class Offsets:
     def __init__(self, log: MadeUp) -> None:
         self._transactions = log
         self.changed = False
+        self.prepared: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)
+
+    async def prepare(self) -> None:
+        await self.prepared()
 
     async def write(self) -> None:
         self._transactions.note("offsets")
@@ -106,7 +110,7 @@ class Copying:
             cast("Transactions", self.made_up),
             cast("TransactionalSourceOffsets", self.offsets),
             self.watch,
-            note=lambda _flows: None,
+            note=lambda _flows: asyncio.sleep(0),
             stuck=lambda feeds: [each for each in feeds if each in self.stuck],
             leave_out=self._leave_out,
             before_commit=self._before_commit,
@@ -161,6 +165,28 @@ def test_what_must_be_known_before_a_commit_is_awaited() -> None:
         return [what for what, _ in task.made_up.log]
 
     assert run_simulated(life()) == ["begin", "before", "offsets", "commit", "committed", "told", "begin"]
+
+
+def test_no_offsets_are_written_if_the_transaction_is_aborted_while_their_records_are_made() -> None:
+    """Nobody would tell them of the abort, and a write behind it would wait for ever."""
+
+    async def life() -> list[str]:
+        task = Copying()
+
+        async def prepared() -> None:
+            if not task.made_up.times("abort"):
+                await task.made_up.abort("made up")
+
+        task.offsets.prepared = prepared
+        async with task.running():
+            task.copies()
+            await asyncio.sleep(1.5)
+            task.copies()
+            await asyncio.sleep(1.5)
+        return [what for what, _ in task.made_up.log]
+
+    first, second = ["begin", "abort: made up", "aborted"], ["begin", "offsets", "commit", "committed", "told"]
+    assert run_simulated(life()) == [*first, *second, "begin"]
 
 
 def test_a_transaction_ends_after_the_interval_and_none_is_written_without_records() -> None:

@@ -282,9 +282,9 @@ async def test_the_writers_get_of_many_batches_what_they_would_get_of_each_one(
         upstream, downstream = made.last_offset + 1, downstream + made.count
         if rng.random() < 0.1:
             for mapping in mappings:
-                mapping.committed()
+                await mapping.committed()
             assert queues[0].take() == queues[1].take()
-    mappings[0].behind()
+    await mappings[0].committed()
     assert ranges[0].recorder is not None
     assert ranges[1].recorder is not None
     assert ranges[0].recorder.changed() == ranges[1].recorder.changed()

@@ -27,6 +27,8 @@ def test_a_commit_that_waits_for_ranges_makes_the_next_one_no_later() -> None:
         parts.spec.commit_interval_ms = 60_000
         parts.link.counters = {}
         parts.mapping.before_commit = slow
+        parts.mapping.committed = mock.AsyncMock()
+        parts.note_source_offsets = parts.report_passed = mock.AsyncMock()
         parts.source_offsets.commit = lambda: times.append(asyncio.get_running_loop().time())
         committing = asyncio.create_task(SourceCommits(parts).works()["commit"])
         await asyncio.sleep(10 * COMMIT_S)

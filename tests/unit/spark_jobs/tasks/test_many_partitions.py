@@ -6,13 +6,26 @@ import asyncio
 
 import pytest
 
+from mirror_connect.connectors.records.offset_syncs import OffsetSyncQueue
 from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.offset_ranges import RangeRecorder
+from mirror_connect.kafka_io.producer.batch_producer import RECORDS_IN_SLICE
+from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
+from mirror_connect.spark_jobs.copy import source_offsets_writer
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
+from mirror_connect.spark_jobs.copy.source_offsets_writer import NEW_KEY, OFFSETS_IN_SLICE, LastOffset
+from mirror_connect.spark_jobs.mapping.offset_mapping import NOTED_IN_SLICE
+from mirror_connect.spark_jobs.mapping.offset_ranges_writer import SEGMENTS_IN_SLICE
+from mirror_connect.spark_jobs.mapping.offset_syncs_writer import SYNCS_IN_SLICE
+from mirror_connect.spark_jobs.tasks import source_commits
+from mirror_connect.spark_jobs.tasks.source_parts import FLOWS_IN_SLICE
+from tests.fakes.loop_turns import LoopTurns
+from tests.fakes.mapped_task import MappedWorld
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 
 PARTITIONS = 300
 QUIET_LOOKS = 5
+MANY = 600
 
 
 @pytest.fixture
@@ -23,6 +36,42 @@ def world(monkeypatch: pytest.MonkeyPatch) -> SourceTaskWorld:
     world.target.topic("A.orders", PARTITIONS)
     world.patch(monkeypatch)
     return world
+
+
+async def test_a_commit_of_all_partitions_is_made_in_slices_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, turns = MappedWorld(), LoopTurns()
+    world.source.topic("orders", MANY)
+    world.target.topic("A.orders", MANY)
+    world.patch(monkeypatch)
+    # One commit has all of them.
+    monkeypatch.setattr(source_commits, "COMMIT_S", 0.5)
+    work = (
+        (PartitionFlow, "moved", FLOWS_IN_SLICE),
+        # The commit and the writer of offset syncs ask for them, each in slices of its own.
+        (OffsetSyncQueue, "continued", 2 * NOTED_IN_SLICE),
+        (RangeRecorder, "changed", SEGMENTS_IN_SLICE),
+        (BatchBuilder, "add", RECORDS_IN_SLICE + SYNCS_IN_SLICE),
+        (source_offsets_writer, "source_offset_key", OFFSETS_IN_SLICE // NEW_KEY),
+    )
+    committed = [world.target.logs[OFFSETS, number] for number in range(5)]
+    assigned = [TaskPartition("orders", number, "A.orders") for number in range(MANY)]
+    spec = world.spec_of(assigned, {"offset.lag.max": "100"}, commit_interval_ms=60_000)
+    async with world.running(spec):
+        for owner, name, _ in work:
+            turns.count(monkeypatch, owner, name)
+        turns.start()
+        for times in (1, 2):
+            for number in range(MANY):
+                world.source.put("orders", (b"k", b"v"), partition=number)
+            turns.forget_this_turn()
+            await world.until(lambda: sum(log.end for log in committed) >= MANY * times)  # noqa: B023
+        await world.finish()
+    for _, name, most in work:
+        assert turns.whole[name] >= MANY, name
+        assert turns.most[name] <= most, name
+    newest = {key: value for number in range(5) for key, value in world.target.records(OFFSETS, number)}
+    assert (len(newest), set(newest.values())) == (MANY, {b'{"offset":1}'})
+    assert {each.partition for each in world.segments} == set(range(MANY))
 
 
 async def test_a_commit_looks_at_the_partitions_that_were_copied_and_at_no_other(
