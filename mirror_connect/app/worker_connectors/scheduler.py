@@ -1,4 +1,4 @@
-"""The scheduler of a connector's refreshes: it asks clusters again and again, in a thread of its own, until it is stopped.
+"""The scheduler of a connector's refreshes: it asks clusters again and again until it is stopped, each time in a new thread.
 
 The thread makes the Kafka calls, so an admin call of 60 seconds blocks nobody else. The result goes to the connector on the
 event loop. After an error the next refresh comes soon. A problem is logged once, and is in the status until it is over.
@@ -62,7 +62,6 @@ class RefreshScheduler(Generic[Found]):
         self._refresh = refresh
         self._take = take
         self._every_s = every_s
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"connector-{context.name}")
         self._going: asyncio.Task[None] | None = None
         self._starts_connector = starts_connector
         self._problems: tuple[Problem, ...] = ()
@@ -78,15 +77,20 @@ class RefreshScheduler(Generic[Found]):
             self._going.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._going
-        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _in_thread(self) -> asyncio.Future[Found]:
+        """One refresh, in a thread of its own, which ends with it: hundreds of schedulers wait most of the time."""
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"connector-{self._context.name}")
+        refreshing = asyncio.get_running_loop().run_in_executor(thread, contextvars.copy_context().run, self._refresh)
+        thread.shutdown(wait=False)
+        return refreshing
 
     async def _keep_refreshing(self) -> None:
-        loop = asyncio.get_running_loop()
         failures = 0
         running = not self._starts_connector
         while True:
             try:
-                found = await loop.run_in_executor(self._thread, contextvars.copy_context().run, self._refresh)
+                found = await self._in_thread()
             except (ClusterUnreachable, AdminError, NotAuthorized) as error:
                 if not running and _fails_a_start(error, failures):
                     self._context.raise_error(str(error))

@@ -1,7 +1,8 @@
 """Administers one cluster by confluent-kafka: blocking calls with a time limit, and errors of one line.
 
 Every method may block for `timeout` seconds: call it from an executor, never on an event loop. No request for a topic
-creates it. An object may be used from several threads, and needs no closing.
+creates it. An object may be used from several threads, and needs no closing. It has connections and threads of librdkafka
+only while it is used and some seconds after that (idle_clients.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -25,6 +26,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import Right, on_cluster, on_topic, to_create
 from mirror_connect.kafka_io.admin.admin_errors import AdminError, AdminErrors
 from mirror_connect.kafka_io.admin.all_topics import all_topics
+from mirror_connect.kafka_io.admin.idle_clients import IdleClients
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
@@ -36,6 +38,7 @@ Thing = TypeVar("Thing")
 # librdkafka's own lines would repeat everything, and go to standard error.
 _quiet: Final = logging.getLogger("mirror_connect.librdkafka")
 _quiet.setLevel(logging.CRITICAL + 1)
+_idle_clients: Final = IdleClients()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,9 @@ class ClusterAdmin:
         )
         self._creating = threading.Lock()
         self._created: AdminClient | None = None
+        # How many calls use the client, and when the last one ended, by time.monotonic().
+        self._calls = 0
+        self._used_at = 0.0
 
     def __del__(self, _program_ends: Callable[[], bool] = sys.is_finalizing) -> None:
         # The end of a librdkafka client waits for its threads, and one may be asking a name server for ten seconds. This may
@@ -154,20 +160,20 @@ class ClusterAdmin:
         if not wanted:
             return {}
         level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-        asked_at = self._begin()
-        try:
-            asked = self._client.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
-        except KafkaException as problem:
-            raise self._errors.explained("asked for end offsets", problem.args[0]) from None
-        return {
-            (each.topic, each.partition): self._wait(
-                f"asked for the end offset of {each.topic}-{each.partition}",
-                future,
-                on_topic("DESCRIBE", each.topic),
-                asked_at,
-            ).offset
-            for each, future in asked.items()
-        }
+        with self._call() as asked_at:
+            try:
+                asked = self._client.list_offsets(wanted, isolation_level=level, request_timeout=self._timeout)
+            except KafkaException as problem:
+                raise self._errors.explained("asked for end offsets", problem.args[0]) from None
+            return {
+                (each.topic, each.partition): self._wait(
+                    f"asked for the end offset of {each.topic}-{each.partition}",
+                    future,
+                    on_topic("DESCRIBE", each.topic),
+                    asked_at,
+                ).offset
+                for each, future in asked.items()
+            }
 
     def each(
         self,
@@ -180,18 +186,18 @@ class ClusterAdmin:
         `ask` gets the client and a request timeout in seconds; `what` describes one thing in its error, and `right` is
         needed for it. ClusterUnreachable concerns all things, and is raised. For other modules of this package.
         """
-        asked_at = self._begin()
-        try:
-            asked = ask(self._client, self._timeout)
-        except KafkaException as problem:
-            raise self._errors.explained("asked for something", problem.args[0]) from None
-        found: dict[Thing, Any] = {}
-        for thing, future in asked.items():
+        with self._call() as asked_at:
             try:
-                found[thing] = self._wait(what(thing), future, right(thing), asked_at)
-            except (NotAuthorized, AdminError) as error:
-                found[thing] = error
-        return found
+                asked = ask(self._client, self._timeout)
+            except KafkaException as problem:
+                raise self._errors.explained("asked for something", problem.args[0]) from None
+            found: dict[Thing, Any] = {}
+            for thing, future in asked.items():
+                try:
+                    found[thing] = self._wait(what(thing), future, right(thing), asked_at)
+                except (NotAuthorized, AdminError) as error:
+                    found[thing] = error
+            return found
 
     def ask(self, requests: Iterable[Request[Thing]], what: str) -> list[Thing]:
         """Sends requests without librdkafka, whose answers hide something or cost much; any broker may answer.
@@ -232,6 +238,8 @@ class ClusterAdmin:
                 try:
                     first_token(self._config, self._timeout)
                     self._created = AdminClient({**self._config, "error_cb": self._errors.note_error}, logger=_quiet)
+                    self._used_at = time.monotonic()
+                    _idle_clients.opened(self)
                 except (NotAuthorized, ClusterUnreachable) as error:
                     raise self._errors.no_token(error) from None
                 except KafkaException as problem:
@@ -246,21 +254,44 @@ class ClusterAdmin:
         return {entry.name: ConfigValue(entry.value, bool(entry.is_default)) for entry in found.values()}
 
     def _metadata(self, what: str) -> Any:
-        asked_at = self._begin()
-        return self._wait(what, all_topics(self._client, self._timeout), on_cluster("DESCRIBE"), asked_at)
+        with self._call() as asked_at:
+            return self._wait(what, all_topics(self._client, self._timeout), on_cluster("DESCRIBE"), asked_at)
 
     def _answer(self, what: str, ask: Callable[[float], Future[Any]], right: Right) -> Any:
-        asked_at = self._begin()
-        try:
-            future = ask(self._timeout)
-        except KafkaException as problem:
-            raise self._errors.explained(what, problem.args[0]) from None
-        return self._wait(what, future, right, asked_at)
+        with self._call() as asked_at:
+            try:
+                future = ask(self._timeout)
+            except KafkaException as problem:
+                raise self._errors.explained(what, problem.args[0]) from None
+            return self._wait(what, future, right, asked_at)
 
-    def _begin(self) -> float:
-        """Delivers what connections reported while nobody asked; returns the time of the request that comes now."""
-        self._client.poll(0)
-        return time.monotonic()
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[float]:
+        """Keeps the client during a call. It gives the time of the request that comes now.
+
+        What connections reported while nobody asked is delivered before.
+        """
+        with self._creating:
+            self._calls += 1
+        try:
+            self._client.poll(0)
+            yield time.monotonic()
+        finally:
+            with self._creating:
+                self._calls -= 1
+                self._used_at = time.monotonic()
+
+    def let_go_if_idle(self, seconds: float) -> tuple[bool, object]:
+        """See MayBeIdle."""
+        if not self._creating.acquire(blocking=False):
+            return False, None
+        try:
+            if self._calls or time.monotonic() - self._used_at < seconds:
+                return self._created is None, None
+            client, self._created = self._created, None
+            return True, client
+        finally:
+            self._creating.release()
 
     def _wait(self, what: str, future: Future[Any], right: Right, asked_at: float) -> Any:
         """The result. It polls meanwhile for the client's error reports, so that hopeless cases end early."""
