@@ -7,6 +7,8 @@ somebody else creates it. Unlike there, a cluster with fewer brokers than the re
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -130,15 +132,16 @@ def heartbeats_topic(settings: Settings) -> InternalTopic:
 
 
 def make_mapping_topics(settings: Settings, source: ClusterAdmin, target: ClusterAdmin) -> list[str]:
-    """Creates both unless they exist; blocking. One line for each refusal that may pass.
+    """Creates both at once unless they exist; blocking. One line for each refusal that may pass.
 
     ClusterUnreachable; NotAuthorized for credentials.
     """
     connector = settings.originals.get("name", "")
-    lines = [
-        make_internal_topic(
-            source if each.cluster == "source" else target, connector, each.name, each.setting, each.replicas
-        )
-        for each in mapping_topics(settings)
-    ]
-    return [line for line in lines if line is not None]
+
+    def make(each: InternalTopic) -> str | None:
+        admin = source if each.cluster == "source" else target
+        return make_internal_topic(admin, connector, each.name, each.setting, each.replicas)
+
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="mapping-topics") as threads:
+        making = [threads.submit(copy_context().run, make, each) for each in mapping_topics(settings)]
+    return [line for each in making if (line := each.result()) is not None]

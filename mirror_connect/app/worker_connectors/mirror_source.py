@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync, Links
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
@@ -138,36 +140,45 @@ class MirrorSourceConnector:
             self._worker_topics = chosen.reserved
             self._selection = self._selection.with_reserved(chosen.reserved)
             self._target = ClusterAdmin(chosen.admin, what, timeout, user=TARGET_USER)
-        # First of all, as in MirrorMaker: tasks write to them.
-        unmade = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
+        if self._mapping_topics_made:
+            return self._topics(self._source, self._target)
+        # Before there are tasks, which write to them. Brokers take a tenth of a second for a topic: all are made at once.
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="mapping-topics") as beside:
+            making = beside.submit(copy_context().run, make_mapping_topics, settings, self._source, self._target)
+            found = self._topics(self._source, self._target)
+            unmade = making.result()
         self._mapping_topics_made = not unmade
-        found = self._source.topics()
+        problems = [Problem("mapping topics", ProblemCode.TOPIC_NOT_CREATED, line) for line in unmade]
+        return replace(found, problems=[*problems, *found.problems])
+
+    def _topics(self, source: ClusterAdmin, target: ClusterAdmin) -> Found:
+        settings = self._config.settings
+        found = source.topics()
         self._selection.judge(found)
-        there = self._target.topics()
+        there = target.topics()
         if self._letters is not None:
-            make_dead_letter_topic(self._target, self._context.name, self._letters, there, self._worker_topics)
+            make_dead_letter_topic(target, self._context.name, self._letters, there, self._worker_topics)
             self._letters = None
         existing = self._fresh.added_to(there)
         topics = decide_topics(
             settings,
             self._selection,
             self._configs,
-            self._source,
+            source,
             existing=existing,
             found=found,
             assigned={partition.topic for task in self._assignment for partition in task},
-            one_cluster=self._routed and self._source.cluster_id() == self._target.cluster_id(),
+            one_cluster=self._routed and source.cluster_id() == target.cluster_id(),
         )
-        changes = make_changes(self._target, topics.changes)
+        changes = make_changes(target, topics.changes)
         self._fresh.made({topic: count for topic, count in changes.there.items() if count > existing.get(topic, 0)})
         for line in changes.made:
             log.info("Connector %s: %s", ConnectorName(self._context.name), line)
         partitions, links = topics.partitions(changes.there), topics.links(changes.there)
         nothing = nothing_copied(settings, self._selection, found)
         reserved = _reserved_line(self._selection.reserved_topics(found))
-        problems = [Problem("mapping topics", ProblemCode.TOPIC_NOT_CREATED, line) for line in unmade]
         refused = {**topics.refused, **changes.refused}
-        problems += [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
+        problems = [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
         return Found(partitions, problems, links, nothing, reserved)
 
 
