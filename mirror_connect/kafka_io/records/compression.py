@@ -15,6 +15,7 @@ import cramjam
 from aiokafka import codec as _codec
 
 from mirror_connect.kafka_io.records.decompressed_size import lz4_bound, zstd_bound
+from mirror_connect.kafka_io.records.xxhash32 import xxhash32
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -27,8 +28,15 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_FIRST_PIECE: Final = 512
 # Producers write one member. One of 20 bytes takes as much time as one of kilobytes.
 _MOST_GZIP_MEMBERS: Final = 1000
-# Java uses LZ4's fast compressor; aiokafka's default is ten times slower and saves a quarter of the bytes.
-_LZ4_LEVEL: Final = 1
+# The frames of LZ4 that are written here: blocks that need no other block, as Kafka's Java reader requires it, and no
+# checksums, as a batch has its own. A block may have 64 KiB (4), as Java writes them, or 256 KiB (5): docs/decisions/0064.
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_FLAGS: Final = 0x60
+_LZ4_SMALL: Final = 64 << 10
+_LZ4_LARGE: Final = 256 << 10
+_LZ4_STORED: Final = 1 << 31
+_LZ4_END: Final = bytes(4)
+_LZ4_SIZE: Final = struct.Struct("<I")
 # The most bytes that one byte can become. LZ4: it adds 255 to the length of a match. Zstandard: four bytes are a block of
 # 128 KiB. With these limits, the blocks of small batches need not be read.
 _LZ4_MOST: Final = 255
@@ -123,9 +131,27 @@ def _lz4_decode(data: bytes, limit: int) -> bytes:
     return bytes(cramjam.lz4.decompress(data))
 
 
+def _lz4_head(block_size: int) -> bytes:
+    descriptor = bytes((_LZ4_FLAGS, block_size << 4))
+    return _LZ4_MAGIC + descriptor + bytes((xxhash32(descriptor) >> 8 & 0xFF,))
+
+
+_LZ4_HEAD_SMALL: Final = _lz4_head(4)
+_LZ4_HEAD_LARGE: Final = _lz4_head(5)
+
+
 def _lz4_encode(data: bytes) -> bytes:
-    # Kafka's Java reader requires independent blocks, which this frame has.
-    return bytes(_codec.lz4_encode(data, level=_LZ4_LEVEL))
+    parts = [_LZ4_HEAD_SMALL if len(data) <= _LZ4_SMALL else _LZ4_HEAD_LARGE]
+    view = memoryview(data)
+    for at in range(0, len(data), _LZ4_LARGE):
+        block = view[at : at + _LZ4_LARGE]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(packed) < len(block):
+            parts += (_LZ4_SIZE.pack(len(packed)), packed)
+        else:
+            parts += (_LZ4_SIZE.pack(len(block) | _LZ4_STORED), bytes(block))
+    parts.append(_LZ4_END)
+    return b"".join(parts)
 
 
 def _zstd_decode(data: bytes, limit: int) -> bytes:

@@ -109,6 +109,28 @@ def test_lz4_blocks_are_independent_because_kafkas_reader_takes_no_others() -> N
     assert compress(LZ4, NOISE)[4] & 0x20
 
 
+@pytest.mark.parametrize(
+    ("size", "head"),
+    [
+        pytest.param(1, "04224d18604082", id="as_java"),
+        pytest.param(64 << 10, "04224d18604082", id="as_java_up_to_its_block"),
+        pytest.param((64 << 10) + 1, "04224d186050fb", id="with_larger_blocks"),
+    ],
+)
+def test_an_lz4_frame_says_how_large_its_blocks_are(size: int, head: str) -> None:
+    assert compress(LZ4, NOISE[:size])[:7].hex() == head
+
+
+@pytest.mark.parametrize("size", [64 << 10, 256 << 10, (256 << 10) + 1, 600_000])
+@pytest.mark.parametrize("content", [pytest.param(NOISE * 2, id="noise"), pytest.param(b"text " * 200_000, id="text")])
+def test_lz4_blocks_are_full_and_none_is_larger_than_its_content(size: int, content: bytes) -> None:
+    packed = compress(LZ4, content[:size])
+    blocks = -(-size // (256 << 10))
+    assert bytes(other.lz4_decode(packed)) == content[:size]
+    assert len(packed) <= size + 7 + 4 * blocks + 4
+    assert lz4_bound(packed) <= max(64 << 10, blocks * (256 << 10))
+
+
 def test_snappy_is_framed_as_javas_reader_wants_it() -> None:
     assert compress(SNAPPY, NOISE).startswith(b"\x82SNAPPY\x00")
 
