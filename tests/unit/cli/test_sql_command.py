@@ -1,4 +1,4 @@
-"""The arguments of `mirror-connect sql`, and where it finds the clusters. Its queries are in tests/spark/test_query.py."""
+"""The arguments of `mirror-connect sql`, and where it finds clusters. Queries are in tests/spark/query/test_command.py."""
 
 from __future__ import annotations
 

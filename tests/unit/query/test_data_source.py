@@ -1,4 +1,4 @@
-"""The options of the data source, and its filters. That it reads is shown by tests/spark/test_query.py."""
+"""The options of the data source, and its filters. That it reads is shown by tests/spark/query/test_records.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a query's Spark. That it starts and ends is shown by tests/spark/test_query.py."""
+"""The settings of a query's Spark. That it starts and ends is shown by tests/spark/query/test_command.py."""
 
 from __future__ import annotations
 
