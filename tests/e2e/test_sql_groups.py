@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
 import pytest
 
-from benchmarks.group_load import GroupLoad, Positions
-from benchmarks.group_reading import PARTITIONS, committed, end_offsets, read_numbers, truths
+from benchmarks.group_load import GroupLoad
+from benchmarks.group_reading import PARTITIONS, end_offsets, read_numbers
 from deploy.local import LocalCluster
+from tests.e2e.moved_groups import PATIENCE_S, checkpoint_config, moved_groups
 from tests.e2e.product import Product, mirror_config
 from tests.e2e.sql_processes import kill_some
 from tests.seeds import chance
@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 TOPIC: Final = "sql-orders"
 REMOTE: Final = f"A.{TOPIC}"
 RATE: Final = 250.0
-PATIENCE_S: Final = 360.0
 # Two of three are dropped, and the first of all. So most positions are in front of a record that is not on the target, and
 # many in front of the first one that is.
 FIRST: Final = 600
@@ -35,20 +34,10 @@ SQL: Final = (
 def load(source_cluster: LocalCluster, target_cluster: LocalCluster, product: Product) -> Iterator[GroupLoad]:
     source_cluster.create_topic(TOPIC, PARTITIONS)
     copy = mirror_config(source_cluster, target_cluster, TOPIC, consumer_isolation_level="read_committed")
-    groups = {
-        **{name: value for name, value in copy.items() if not name.startswith("sync.topic")},
-        "connector.class": "org.apache.kafka.connect.mirror.MirrorCheckpointConnector",
-        "groups": "group-.*",
-        "refresh.groups.interval.seconds": "1",
-        "emit.checkpoints.interval.seconds": "1",
-        "sync.group.offsets.enabled": "true",
-        "sync.group.offsets.interval.seconds": "1",
-        "checkpoints.topic.replication.factor": "1",
-    }
     seed = chance(TOPIC).randrange(1 << 32)
     with GroupLoad(source_cluster, TOPIC, rate=RATE, seed=seed) as made:
         product.put("sql-orders-copy", {**copy, "spark.transform.sql": SQL})
-        product.put("sql-orders-groups", groups)
+        product.put("sql-orders-groups", checkpoint_config(copy))
         for name in ("sql-orders-copy", "sql-orders-groups"):
             product.wait_running(name)
         yield made
@@ -63,37 +52,8 @@ def wait_written(source: LocalCluster, more: int) -> None:
 
 def check(source: LocalCluster, target: LocalCluster, load: GroupLoad) -> None:
     """Stops the groups. In the end none skips a record that it has not read, nor reads one again."""
-    positions = load.settle()
-
-    def arrived() -> bool:
-        moved = committed(target, load.groups, REMOTE)
-        whole = all(places.keys() == positions[group].keys() for group, places in moved.items())
-        return whole and not differences(source, target, positions)[0]
-
-    with suppress(AssertionError):
-        wait_for(arrived, "all groups go on exactly", PATIENCE_S, 1.0)
-    assert differences(source, target, positions) == ({}, {})
-    assert {group: sorted(places) for group, places in committed(target, load.groups, REMOTE).items()} == {
-        group: list(range(PARTITIONS)) for group in positions
-    }
-
-
-def differences(
-    source: LocalCluster, target: LocalCluster, positions: Positions
-) -> tuple[dict[str, int], dict[str, int]]:
-    """What is repeated and what is skipped, by group and partition."""
-    moved = committed(target, list(positions), REMOTE)
-    found = truths(source, target, TOPIC, REMOTE)
-    repeated, skipped = {}, {}
-    for group, places in moved.items():
-        for partition, place in places.items():
-            verdict = found[partition].judge(positions[group][partition], place)
-            name = f"{group} partition {partition} {positions[group][partition]}->{place}"
-            if verdict.repeated:
-                repeated[name] = verdict.repeated
-            if verdict.skipped:
-                skipped[name] = verdict.skipped
-    return repeated, skipped
+    found = moved_groups(source, target, load, TOPIC)
+    assert (found.repeated, found.skipped, found.missing) == ({}, {}, {})
 
 
 def test_groups_go_on_exactly_where_records_were_dropped(
