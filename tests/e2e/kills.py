@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from deploy.local import LocalCluster
+from tests.e2e.product import DAEMON, DRIVER, JVM, PATIENCE_S, TASK, WORKER, Product, wait_gone
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches
+from tests.waiting import wait_for
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,27 @@ class Survived:
     target: LocalCluster
     progress: Progress
     kills: list[Kill]
+
+
+def kill(product: Product, progress: Progress, parts: tuple[str, ...], flows_s: float) -> Kill:
+    """kill -9 when records have flowed for `flows_s`; the worker is started again, the rest comes by itself."""
+    for pause in (flows_s, 0):
+        before = progress.total
+        # Spark may have to start first.
+        wait_for(
+            lambda before=before: progress.total > before, f"records come before {parts} is killed", PATIENCE_S, 0.02
+        )
+        time.sleep(pause)
+    tree = product.parts()
+    doomed = [process for part in parts if part != WORKER for process in tree[part]]
+    when = time.monotonic()
+    product.kill(*parts)
+    wait_gone(doomed, 180)
+    come = progress.look()
+    if WORKER in parts:
+        product.start()
+        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 180)
+    return Kill(when, come)
 
 
 def ended_by(survived: Survived, copies: Iterable[Partition]) -> Callable[[Partition, int], int]:

@@ -6,19 +6,17 @@ so is librdkafka, DumpLogSegments and the segment files, as without kills.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from random import Random
 from typing import Final
 
 import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import ALL, KEEP, PREFIX, TEXTS, TX, Written
-from tests.e2e.kills import Kill, Survived, ended_by, slow
-from tests.e2e.product import DAEMON, DRIVER, JVM, PATIENCE_S, TASK, WORKER, Product, mirror_config, wait_gone
+from tests.e2e.kills import Survived, ended_by, kill, slow
+from tests.e2e.product import DAEMON, DRIVER, JVM, PATIENCE_S, TASK, WORKER, Product, mirror_config
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches, data_batches, dumped, records
 from tests.e2e.rewinds import Rewind, rewinds
@@ -77,7 +75,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Compared:
             for partition in range(count)
         }
         whole = sum(map(len, wanted.values()))
-        kills = [kill(product, progress, parts, dice) for parts in KILLS]
+        kills = [kill(product, progress, parts, dice.uniform(*FLOWS_S)) for parts in KILLS]
         slow(source, ALIAS, NAME, None)
 
         def complete() -> bool:
@@ -89,27 +87,6 @@ def survived(written: Written, target_cluster: LocalCluster) -> Compared:
 
         wait_for(complete, f"all {whole} records have come", PATIENCE_S, arrived=lambda: progress.total)
     return Compared(source, target, progress, kills, wanted)
-
-
-def kill(product: Product, progress: Progress, parts: tuple[str, ...], dice: Random) -> Kill:
-    """kill -9 while records flow; the worker is started again, the rest comes by itself."""
-    for pause in (dice.uniform(*FLOWS_S), 0):
-        before = progress.total
-        # Spark may have to start first.
-        wait_for(
-            lambda before=before: progress.total > before, f"records come before {parts} is killed", PATIENCE_S, 0.02
-        )
-        time.sleep(pause)
-    tree = product.parts()
-    doomed = [process for part in parts if part != WORKER for process in tree[part]]
-    when = time.monotonic()
-    product.kill(*parts)
-    wait_gone(doomed, 180)
-    come = progress.look()
-    if WORKER in parts:
-        product.start()
-        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 180)
-    return Kill(when, come)
 
 
 def rows(cluster: LocalCluster, topic: str, partition: int) -> list[Row]:

@@ -5,7 +5,6 @@ Every batch of the source is split on its way, so what a kill finds are pieces: 
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 from typing import Final
 
@@ -13,8 +12,8 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from tests.e2e.kills import Kill, Survived, ended_by, slow
-from tests.e2e.product import TASK, Product, mirror_config, wait_gone
+from tests.e2e.kills import Survived, ended_by, kill, slow
+from tests.e2e.product import TASK, Product, mirror_config
 from tests.e2e.progress import Progress
 from tests.e2e.reading import batches, values
 from tests.e2e.rewinds import Rewind, rewinds
@@ -82,16 +81,7 @@ def survived(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Surv
     copies = [(COPY, partition) for partition in range(PARTITIONS)]
     with Product(target, group=NAME) as product, Progress(target, copies) as progress:
         product.put(NAME, config)
-        kills = []
-        for _ in range(KILLS):
-            before = progress.total
-            wait_for(lambda before=before: progress.total > before, "records come before a kill", 60, 0.02)
-            time.sleep(dice.uniform(*FLOWS_S))
-            doomed = product.parts()[TASK]
-            when = time.monotonic()
-            product.kill(TASK)
-            wait_gone(doomed, 180)
-            kills.append(Kill(when, progress.look()))
+        kills = [kill(product, progress, (TASK,), dice.uniform(*FLOWS_S)) for _ in range(KILLS)]
         slow(source, ALIAS, NAME, None)
 
         def complete() -> bool:
