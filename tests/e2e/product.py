@@ -249,6 +249,11 @@ class Product(Started):
         answer = self.rest.get(f"{self.connector_path(name)}/status")
         return dict(answer.json()) if answer.status_code == httpx.codes.OK else {}
 
+    def source_offsets(self, name: str) -> dict[int, int]:
+        """Partition → the committed source offset that the worker lists, of a connector of one topic."""
+        offsets = self.call("GET", f"{self.connector_path(name)}/offsets")["offsets"]
+        return {each["partition"]["partition"]: each["offset"]["offset"] for each in offsets}
+
     def states(self, name: str) -> list[str]:
         """State of the connector, then those of its tasks."""
         status = self.status(name)

@@ -85,13 +85,8 @@ def test_each_record_is_seen_once_and_in_order_whatever_is_killed(
             _wait_for_all_of_it(writer, target_cluster)
             # And the source offsets are those of the last records.
             last = {number: count - 1 for number, count in writer.counts.items()}
-
-            def stored() -> dict[int, int]:
-                offsets = product.call("GET", f"/connectors/{NAME}/offsets")["offsets"]
-                return {each["partition"]["partition"]: each["offset"]["offset"] for each in offsets}
-
             # The coordinator ends a transaction in one partition after the other.
-            wait_for(lambda: stored() == last, f"the source offsets are {last}")
+            wait_for(lambda: product.source_offsets(NAME) == last, f"the source offsets are {last}")
             log = product.log_text()
             assert "fenced" in log, product.log_tail(60)
     finally:

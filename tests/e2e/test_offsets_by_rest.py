@@ -48,12 +48,6 @@ def entry(topic: str, partition: int, offset: int) -> dict[str, object]:
     return {"partition": where, "offset": {"offset": offset}}
 
 
-def committed(product: Product, connector: str) -> dict[int, int]:
-    """Partition → the offset that the worker lists."""
-    offsets = product.call("GET", f"/connectors/{connector}/offsets")["offsets"]
-    return {each["partition"]["partition"]: each["offset"]["offset"] for each in offsets}
-
-
 def test_a_connector_made_stopped_begins_behind_the_offsets_it_was_given(
     source_cluster: LocalCluster, target_cluster: LocalCluster, product: Product, topic: str, connector: str
 ) -> None:
@@ -77,10 +71,12 @@ def test_offsets_changed_right_after_a_stop_are_kept_and_copied_from(
     product.call("PUT", f"/connectors/{connector}/stop")
     changed = product.rest.patch(f"/connectors/{connector}/offsets", json={"offsets": [entry(topic, 1, 7)]})
     assert changed.status_code == httpx.codes.OK, changed.text
-    assert committed(product, connector) == {0: RECORDS - 1, 1: 7}
+    assert product.source_offsets(connector) == {0: RECORDS - 1, 1: 7}
     product.call("PUT", f"/connectors/{connector}/resume")
     wait_ends(target_cluster, f"A.{topic}", {0: RECORDS, 1: RECORDS + 2})
-    wait_for(lambda: committed(product, connector) == {0: RECORDS - 1, 1: RECORDS - 1}, "the new positions are listed")
+    wait_for(
+        lambda: product.source_offsets(connector) == {0: RECORDS - 1, 1: RECORDS - 1}, "the new positions are listed"
+    )
     assert copied(target_cluster, topic, 1) == [*range(RECORDS), 8, 9]
 
 
@@ -93,7 +89,7 @@ def test_after_a_reset_everything_is_copied_again(
     product.call("PUT", f"/connectors/{connector}/stop")
     reset = product.rest.delete(f"/connectors/{connector}/offsets")
     assert reset.status_code == httpx.codes.OK, reset.text
-    assert committed(product, connector) == {}
+    assert product.source_offsets(connector) == {}
     product.call("PUT", f"/connectors/{connector}/resume")
     wait_ends(target_cluster, f"A.{topic}", {0: 2 * RECORDS, 1: 2 * RECORDS})
     assert copied(target_cluster, topic, 0) == [*range(RECORDS), *range(RECORDS)]

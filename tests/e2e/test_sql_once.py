@@ -100,13 +100,8 @@ def test_each_kept_record_is_seen_once_and_in_order_whatever_is_killed(
     wait_for(lambda: missing() <= 0, "all are there", pause=1.0, arrived=missing)
     assert found() == wanted
     last = {number: count - 1 for number, count in writer.counts.items()}
-
-    def stored() -> dict[int, int]:
-        offsets = once.call("GET", f"/connectors/{topic}/offsets")["offsets"]
-        return {each["partition"]["partition"]: each["offset"]["offset"] for each in offsets}
-
     # Dropped records at the end count as well.
-    wait_for(lambda: stored() == last, f"the source offsets are {last}")
+    wait_for(lambda: once.source_offsets(topic) == last, f"the source offsets are {last}")
     once.delete(topic)
 
 
@@ -140,8 +135,7 @@ def test_a_task_that_fails_commits_all_before_the_record_and_goes_on_with_it(
     assert f"{topic}, partition 0, offset {BAD}" in trace
     # A commit that was about to come when it failed has come.
     assert committed(target_cluster, f"A.{topic}", 0) == list(range(BAD))
-    (stored,) = once.call("GET", f"/connectors/{topic}/offsets")["offsets"]
-    assert stored["offset"]["offset"] == BAD - 1
+    assert once.source_offsets(topic) == {0: BAD - 1}
     once.put(topic, config(source_cluster, target_cluster, topic, marking("TRY_CAST")))
     wanted = [-1 if n == BAD else n for n in range(COUNT)]
     wait_for(
