@@ -18,6 +18,15 @@ NO_TOMBSTONES = {
     "predicates": "tombstone",
     "predicates__tombstone__type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
 }
+LETTERS = "letters"
+OF_JSON = {
+    "transforms": "hide",
+    "transforms__hide__type": "org.apache.kafka.connect.transforms.MaskField$Value",
+    "transforms__hide__fields": "card",
+    "value__converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value__converter__schemas__enable": "false",
+    "errors__tolerance": "all",
+}
 
 
 @pytest.fixture
@@ -108,3 +117,19 @@ async def test_a_topic_made_again_whose_first_records_are_dropped_has_a_start_of
         world.records(2)
         await world.until(lambda: world.position == 11)
     assert offsets(world.index, 0, 9, 10, 11) == [3, 3, 3, 4]
+
+
+@pytest.mark.parametrize("letters", [{}, {"errors__deadletterqueue__topic__name": LETTERS}], ids=["skipped", "letters"])
+async def test_records_that_no_transformation_takes_are_in_front_like_dropped_ones(
+    world: MappedWorld, letters: dict[str, str]
+) -> None:
+    world.target.topic(LETTERS)
+    world.source.put("orders", *[(b"k", b"no JSON")] * 5)
+    async with world.copying(world.spec(**OF_JSON, **letters)):
+        await world.until(lambda: world.position == 4)
+        assert offsets(world.index, 0) == [0]
+    world.source.put("orders", *[(b"k", b'{"card": 1}')] * 3)
+    async with world.copying(world.spec(**OF_JSON, **letters)):
+        await world.copied(3)
+    assert offsets(world.index, 0, 4, 5, 7) == [0, 0, 0, 2]
+    assert len(world.target.records(LETTERS)) == (5 if letters else 0)
