@@ -274,6 +274,35 @@ def test_in_front_of_source_offsets_without_ranges_another_copier_may_have_mirro
     assert offsets(index_of(recorder.changed()), 99, 100, 109) == found
 
 
+def test_in_another_topic_behind_those_source_offsets_it_may_have_mirrored_too() -> None:
+    recorder = RangeRecorder("t", 0)
+    recorder.resume(None, 100)
+    recorder.begins(0)
+    recorder.acked(5, 3, 7)
+    assert offsets(index_of(recorder.changed()), 0, 4, 5, 7) == [None, None, 7, 9]
+
+
+def test_copies_of_a_first_task_that_recorded_nothing_are_not_skipped_while_they_are_the_only_ones() -> None:
+    # It had copied 3 to 7 to 0 to 4, and had committed nothing.
+    recorder = RangeRecorder("t", 0)
+    recorder.begins(0)
+    recorder.acked(3, 2, 5)
+    early = index_of(recorder.changed())
+    recorder.acked(5, 3, 7)
+    late = index_of(recorder.changed())
+    assert [early.translate(at).offset for at in (0, 4, 6)] == [0, 0, 0]  # type: ignore[union-attr]
+    assert offsets(late, 0, 2, 3, 7) == [5, 5, 5, 9]
+
+
+def test_of_another_topic_that_was_found_late_no_start_is_known() -> None:
+    recorder = RangeRecorder("t", 0, b"s" * 16)
+    recorder.begins(0)
+    recorder.acked(0, 10, 0)
+    recorder.topics_are(b"n" * 16, NO_ID)
+    recorder.acked(5, 3, 10)
+    assert offsets(index_of(recorder.changed()), 0, 4, 5, 7) == [None, None, 10, 12]
+
+
 def test_a_target_made_anew_begins_where_the_task_is() -> None:
     recorder = RangeRecorder("t", 0, b"s" * 16, b"t" * 16)
     recorder.begins(0)
