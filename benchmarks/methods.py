@@ -60,9 +60,13 @@ HOW: Final = {
     ),
     "Latency with SQL in flight": (
         "Two connectors of one worker copy the same topic, one of them with a statement that keeps all of them. Each record"
-        " is received at both targets; *over* is its own difference, so what the statement adds. The *first seconds* begin"
+        " is received at both targets; *over* is its own difference, so what the statement adds. *Without a statement* is"
+        " from its sending to the other connector's target. If that is long, the machine has no processor time left, and"
+        " *over* says how long records wait for it. Brokers and the other connector have first copied"
+        f" {max(compute.RATES):,} records a second for {compute.WARM_UPS * FULL.warm_up:g} s. The *first seconds* begin"
         " when the task has just become RUNNING, after a start of Spark for statements: the first"
-        f" {compute.FIRST_S:g} s of records. Milliseconds."
+        f" {compute.FIRST_S:g} s of records. Before what is *warm*, both copy as many records for as long again, and then"
+        f" each rate for {FULL.warm_again:g} s. Milliseconds."
     ),
     "Transformations of bytes": (
         f"A topic of {PARTITIONS} partitions with LogAppendTime, whose 1 KiB records the task therefore writes again, each"
