@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
+import socket
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -50,6 +53,28 @@ def answered(rows: Any, statement: Statement) -> Any:
     return pa.RecordBatch.from_arrays(
         [pa.array([row.get(name) for row in found], kind) for name, kind in types.items()], list(types)
     )
+
+
+def streamed(batches: Iterator[Any]) -> Iterator[Any]:
+    """As the task reads Spark's rows: a stream of Arrow. It begins with the first rows, and ends with the feeder."""
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer  # noqa: PLC0415
+
+    spark, task = socket.socketpair()
+
+    def write() -> None:
+        stream = None
+        with spark, spark.makefile("wb") as out, contextlib.suppress(Exception):
+            for each in batches:
+                if stream is None:
+                    stream = pa.ipc.new_stream(out, each.schema)
+                stream.write_batch(each)
+                out.flush()
+            if stream is not None:
+                stream.close()
+
+    threading.Thread(target=write, daemon=True).start()
+    with task, task.makefile("rb") as incoming:
+        yield from ArrowStreamSerializer().load_stream(incoming)
 
 
 class _Trip:

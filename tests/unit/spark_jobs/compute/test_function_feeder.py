@@ -23,7 +23,7 @@ from mirror_connect.spark_jobs.compute.records_table import COLUMNS
 from mirror_connect.spark_jobs.task_context import SparkLostError
 from tests.fakes import record_functions
 from tests.fakes.encoded_batches import encode, some_records
-from tests.fakes.spark_rows import PARTITION, TOKEN, FunctionRows, all_of
+from tests.fakes.spark_rows import PARTITION, TOKEN, FunctionRows, all_of, streamed
 from tests.waiting import state_reached
 
 MODULE = record_functions.MODULE
@@ -45,6 +45,23 @@ async def test_a_function_that_ends_its_process_ends_the_attempt_and_is_named() 
     assert str(failed) == f"{MODULE}:dies has ended its process (exit code 9)"
     with pytest.raises(SparkLostError):
         await asyncio.to_thread(spark.trip.close)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3, 1.0])
+async def test_a_function_that_is_killed_as_it_starts_or_later_is_begun_again(after_s: float) -> None:
+    spark = FunctionRows(f"{MODULE}:unchanged", change=streamed)
+    spark.trip.begin({})
+    spark.submit(encode(some_records(3, 30)))
+    await state_reached(_functions, "the function's process is there", pause=0.001)
+    await asyncio.sleep(after_s)
+    for each in _functions():
+        each.kill()
+    # For Spark and the worker the task is lost, not FAILED.
+    with pytest.raises(SparkLostError):
+        await asyncio.wait_for(spark.trip.watch(), 60)
+    with pytest.raises(SparkLostError):
+        await asyncio.to_thread(spark.trip.close)
+    assert [str(each) for each in spark.failed] == [f"{MODULE}:unchanged has ended its process (exit code -9)"]
 
 
 async def test_what_a_function_has_forked_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
