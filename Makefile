@@ -119,9 +119,10 @@ test: setup
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.class_archive old)
 	@$(BIN)/python -m tests.run $(TESTS)
 
-# What copies, kills and fails over, with tasks on executors; then executors that are suspended, lost, have hosts of their own, and
-# those of YARN and in pods.
-ON_CLUSTER := $(addprefix tests/e2e/test_,identity.py identity_with_kills.py crashes.py failover_truth.py bad_input.py)
+# What copies, kills, fails over and transforms, with tasks on executors; then executors that are suspended, lost, have hosts of their
+# own, and those of YARN and in pods.
+ON_CLUSTER := $(addprefix tests/e2e/test_,identity.py identity_with_kills.py crashes.py failover_truth.py bad_input.py \
+	sql.py sql_lookups.py python_transform.py)
 OF_CLUSTERS := $(addprefix tests/e2e/test_,spark_cluster.py spark_cluster_long.py spark_cluster_stores.py own_hosts.py \
 	yarn.py kubernetes.py)
 test-cluster: setup
