@@ -312,9 +312,7 @@ def test_a_function_that_never_returns_is_named_and_ends_with_its_task(link: Lin
     assert f"Task {link.topic}-0: {link.topic}, partition " in lines[0]
 
     def ends(what: str, act: Callable[[], object]) -> None:
-        wait_for_state(lambda: _function(worker) is not None, f"the function has records before {what}")
-        function = _function(worker)
-        assert function is not None
+        function = _wait_function(link, what)
         act()
         wait_for_state(lambda: not function.is_running(), f"the function's process has ended by {what}")
 
@@ -327,7 +325,7 @@ def test_a_function_that_never_returns_is_named_and_ends_with_its_task(link: Lin
     worker.put(link.topic, {**link.config("masking:endless"), "tasks.max": "1", "spark.transform.timeout.ms": "3000"})
     worker.call("PUT", f"{path}/resume")
     worker.wait_states(link.topic, ["RUNNING", "FAILED"])
-    wait_for_state(lambda: _function(worker) is None, "the function's process has ended with its task")
+    wait_for_state(lambda: not _functions(worker), "the function's process has ended with its task")
     assert "TransformationError: " in link.trace()
     assert "which is more than spark.transform.timeout.ms=3000" in link.trace()
     assert link.trace().count("\n") == 1
