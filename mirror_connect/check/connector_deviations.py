@@ -155,7 +155,7 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
     ),
     accepted(
         "key.converter.*", "value.converter.*", "header.converter.*",
-        note="of converters that are not applied; schemas.enable=false of JSON that is transformed",
+        note="of converters that are not applied. Those of JSON that is transformed count; schema.content is refused there",
     ),
     yes(
         "transforms", "transforms.*", "predicates", "predicates.*",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Action(IntEnum):
@@ -65,8 +65,26 @@ class Part(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class JsonForm:
+    """How a JsonConverter reads and writes keys or values. `schemas`: as envelopes of schema and payload.
+
+    `numeric_decimals`: it writes decimals as numbers. `replace_nulls`: nulls become the defaults of schemas.
+    """
+
+    schemas: bool = False
+    numeric_decimals: bool = False
+    replace_nulls: bool = True
+
+
+PLAIN_JSON: Final = JsonForm()
+
+
+@dataclass(frozen=True, slots=True)
 class JsonStep:
-    """A step that looks into JSON. `alias`: of its transformation. `condition`, `negated`, `has`: as in Step."""
+    """A step that looks into JSON. `alias`: of its transformation. `condition`, `negated`, `has`: as in Step.
+
+    `key`, `value`: the forms of those that it reads or makes.
+    """
 
     alias: str
     part: Part
@@ -74,6 +92,8 @@ class JsonStep:
     condition: Condition = Condition.ALWAYS
     negated: bool = False
     has: bytes = b""
+    key: JsonForm = PLAIN_JSON
+    value: JsonForm = PLAIN_JSON
 
     def placed(self, topic: str, partition: int) -> JsonStep:
         """See JsonChange."""

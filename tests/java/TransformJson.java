@@ -20,7 +20,8 @@ import org.apache.kafka.connect.transforms.Transformation;
  * What Kafka's own transformations make of JSON. Run as `java -cp 'libs/*' TransformJson.java FILE`.
  *
  * FILE: one case a line, in JSON: {"chain": [[class, {setting: text}], ...], "records": [[key, value, timestamp], ...]}, keys and
- * values in hex or null. Each record goes through JsonConverter, the chain, and JsonConverter again, with schemas.enable=false.
+ * values in hex or null. Each record goes through JsonConverter, the chain, and JsonConverter again. "key" and "value" have the
+ * settings of the converters; without them it is schemas.enable=false.
  * Output: a line for each case, in JSON: {"refused": text} if the chain can't be configured, else {"records": [...]}, each
  * one [key, value], [] if it was dropped, or the class and text of the error, as one text.
  */
@@ -32,24 +33,28 @@ public class TransformJson {
 
     public static void main(String[] arguments) throws Exception {
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        JsonConverter keys = converter(true);
-        JsonConverter values = converter(false);
         try (BufferedReader lines = Files.newBufferedReader(Path.of(arguments[0]))) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                out.println(MAPPER.writeValueAsString(answer(MAPPER.readTree(line), keys, values)));
+                out.println(MAPPER.writeValueAsString(answer(MAPPER.readTree(line))));
             }
         }
         out.flush();
     }
 
-    static JsonConverter converter(boolean isKey) {
+    static JsonConverter converter(JsonNode settings, boolean isKey) {
+        Map<String, String> given = new HashMap<>(Map.of("schemas.enable", "false"));
+        if (settings != null) {
+            settings.fields().forEachRemaining(one -> given.put(one.getKey(), one.getValue().textValue()));
+        }
         JsonConverter found = new JsonConverter();
-        found.configure(Map.of("schemas.enable", "false"), isKey);
+        found.configure(given, isKey);
         return found;
     }
 
     @SuppressWarnings("unchecked")
-    static ObjectNode answer(JsonNode asked, JsonConverter keys, JsonConverter values) throws Exception {
+    static ObjectNode answer(JsonNode asked) throws Exception {
+        JsonConverter keys = converter(asked.get("key"), true);
+        JsonConverter values = converter(asked.get("value"), false);
         ObjectNode answer = MAPPER.createObjectNode();
         List<Transformation<SourceRecord>> chain = new ArrayList<>();
         try {

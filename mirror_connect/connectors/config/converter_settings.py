@@ -1,6 +1,6 @@
 """The settings of converters in a connector's config, and what these converters would do in Kafka Connect.
 
-Nothing is converted here: batches are copied byte for byte. A JsonConverter only says that transformations may read a key or
+Nothing is converted here: batches are copied byte for byte. A JsonConverter only says how transformations may read a key or
 value as JSON (connectors/mirror/transforms.py). But tools draw forms from these definitions, and a config that
 Connect refuses is refused here, too. Names, order and error texts (without the prefix) are those of Kafka 4.3.1.
 """
@@ -39,6 +39,22 @@ _TYPE: Final = Key(
 )  # fmt: skip
 _PLAIN: Final = ConfigTable(_TYPE)
 # fmt: off
+JSON_CONVERTER_KEYS: Final = (
+    Key("schemas.enable", BOOLEAN, True, HIGH,
+        "Whether what transformations look into carries its schema: {\"schema\": …, \"payload\": …}.",
+        "Schemas", 0, "MEDIUM", "Enable Schemas"),
+    Key("schemas.cache.size", INT, 1000, HIGH, "The most schemas to remember. No effect.",
+        "Schemas", 1, "MEDIUM", "Schema Cache Size"),
+    Key("schema.content", STRING, None, HIGH,
+        "A schema for all values. Of sink connectors only: refused where a transformation looks into JSON with schemas.",
+        "Schemas", 2, "MEDIUM", "Schema Content"),
+    Key("decimal.format", STRING, "BASE64", LOW,
+        "How decimals are written where a transformation has changed what holds them: BASE64 or NUMERIC.",
+        "Serialization", 0, "MEDIUM", "Decimal Format", one_of_in_any_case("NUMERIC", "BASE64")),
+    Key("replace.null.with.default", BOOLEAN, True, LOW,
+        "Whether nulls become the defaults of schemas, where a transformation looks into JSON.",
+        "Serialization", 1, "MEDIUM", "Replace null with default"),
+)
 _TABLES: Final[Mapping[str, ConfigTable]] = {
     "SimpleHeaderConverter": ConfigTable(),
     "StringConverter": ConfigTable(
@@ -46,20 +62,7 @@ _TABLES: Final[Mapping[str, ConfigTable]] = {
         Key("converter.encoding", STRING, "UTF-8", HIGH, "Character set of the texts. No effect.",
             None, -1, "MEDIUM", "Encoding"),
     ),
-    "JsonConverter": ConfigTable(
-        _TYPE,
-        Key("schemas.enable", BOOLEAN, True, HIGH,
-            "Whether values carry their schemas. Transformations that look into JSON need false.",
-            "Schemas", 0, "MEDIUM", "Enable Schemas"),
-        Key("schemas.cache.size", INT, 1000, HIGH, "The most schemas to remember. No effect.",
-            "Schemas", 1, "MEDIUM", "Schema Cache Size"),
-        Key("schema.content", STRING, None, HIGH, "A schema for all values. No effect.",
-            "Schemas", 2, "MEDIUM", "Schema Content"),
-        Key("decimal.format", STRING, "BASE64", LOW, "How decimals are written: BASE64 or NUMERIC. No effect.",
-            "Serialization", 0, "MEDIUM", "Decimal Format", one_of_in_any_case("NUMERIC", "BASE64")),
-        Key("replace.null.with.default", BOOLEAN, True, LOW, "Whether nulls become their field's default. No effect.",
-            "Serialization", 1, "MEDIUM", "Replace null with default"),
-    ),
+    "JsonConverter": ConfigTable(_TYPE, *JSON_CONVERTER_KEYS),
 }
 # fmt: on
 

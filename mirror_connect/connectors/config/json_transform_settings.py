@@ -110,7 +110,11 @@ def _checked(read: Any, setting: str, value: Any, quote: Quote) -> str | None:
 
 
 _NULLS: Final = Key(
-    "replace.null.with.default", BOOLEAN, True, MEDIUM, "No effect: JSON without schemas has no defaults."
+    "replace.null.with.default",
+    BOOLEAN,
+    True,
+    MEDIUM,
+    "Whether a null becomes the default that the schema has. JSON without schemas has no defaults.",
 )
 _FIELD_LIST: Final = distinct(empty=False)
 
@@ -158,7 +162,7 @@ OF_JSON: Final[Mapping[str, tuple[Key, ...]]] = {
     ),
     "TimestampConverter": (
         Key("field", STRING, "", HIGH, "The field with the timestamp; empty: the whole is one."),
-        Key("target.type", STRING, REQUIRED, HIGH, "What it becomes: string or unix. JSON has no Date, Time or Timestamp.",
+        Key("target.type", STRING, REQUIRED, HIGH, "What it becomes. JSON without schemas has no Date, Time or Timestamp.",
             validator=one_of(*TIMESTAMP_TYPES)),
         Key("format", STRING, "", MEDIUM, "The form of texts, as Java's SimpleDateFormat has it."),
         Key("unix.precision", STRING, "milliseconds", LOW, "The unit of numbers.", validator=one_of(*PRECISIONS)),

@@ -26,6 +26,7 @@ class Cast(JsonChange):
     """`types`: field → type; None → type for the whole value. A field that is not there becomes null, as with Kafka's."""
 
     types: Mapping[str | None, str] = field(hash=False)
+    replace_nulls: bool = True
 
     def apply(self, value: Any, timestamp: int) -> Any:
         """See JsonChange."""
@@ -46,6 +47,13 @@ def _cast(value: Any, kind: str, what: str) -> Any:
         return None
     if not isinstance(value, bool | int | float | str):
         raise StepError(f"{what} is {kind_of(value)}, which can't be cast")
+    made = cast_scalar(value, kind, what)
+    # JSON has no such numbers: Kafka's JsonConverter writes their names as texts.
+    return java_text(made) if isinstance(made, float) and not math.isfinite(made) else made
+
+
+def cast_scalar(value: bool | float | str, kind: str, what: str) -> bool | float | str:
+    """A value as another type. StepError with `what`, which names it."""
     if kind == "STRING":
         return java_text(value)
     if kind == "BOOLEAN":
@@ -56,8 +64,7 @@ def _cast(value: Any, kind: str, what: str) -> Any:
     made = _float(value, kind) if kind.startswith("FLOAT") else _integer(value, _BITS[kind])
     if made is None:
         raise StepError(f"{what} is a text that is no {kind.lower()}")
-    # JSON has no such numbers: Kafka's JsonConverter writes their names as texts.
-    return java_text(made) if isinstance(made, float) and not math.isfinite(made) else made
+    return made
 
 
 def _integer(value: bool | float | str, bits: int) -> int | None:

@@ -23,6 +23,7 @@ from mirror_connect.connectors.json_steps.java_date_format import JavaDateFormat
 from mirror_connect.connectors.json_steps.timestamps import TimestampConverter
 from mirror_connect.connectors.record_steps import JsonChange
 
+_INSERTED: Final = ("topic", "partition", "timestamp", "static")
 # Setting (without its prefix) → value.
 _Given = Mapping[str, Any]
 
@@ -47,27 +48,35 @@ def json_change(name: str, config: Mapping[str, str | None], prefix: str) -> Jso
 
 
 def _mask(given: _Given, prefix: str) -> JsonChange:
-    return MaskField(tuple(given["fields"]), given["replacement"])
+    return MaskField(tuple(given["fields"]), given["replacement"], given["replace.null.with.default"])
 
 
 def _replace(given: _Given, prefix: str) -> JsonChange:
-    return ReplaceField(frozenset(given["exclude"]), frozenset(given["include"]), renames_of(given["renames"]))
+    return ReplaceField(
+        frozenset(given["exclude"]),
+        frozenset(given["include"]),
+        renames_of(given["renames"]),
+        given["replace.null.with.default"],
+    )
 
 
 def _insert(given: _Given, prefix: str) -> JsonChange:
-    topic, partition, timestamp, static = (
-        _field_name(given[f"{each}.field"]) for each in ("topic", "partition", "timestamp", "static")
-    )
+    topic, partition, timestamp, static = (_field_name(given[f"{each}.field"]) for each in _INSERTED)
     # Kafka's sink connectors have offsets. Of a source connector's records it fails.
     if given["offset.field"] is not None:
         raise WrongChange(f"{prefix}offset.field", None, "only sink connectors have it: leave it out")
     if topic is None and partition is None and timestamp is None and static is None:
         raise WrongChange(f"{prefix}static.field", None, "No field insertion configured")
-    if static is None:
-        return InsertField(topic, partition, timestamp)
-    if given["static.value"] is None:
+    if static is not None and given["static.value"] is None:
         raise WrongChange(f"{prefix}static.value", None, "No value specified for static field")
-    return InsertField(topic, partition, timestamp, (static, given["static.value"]))
+    return InsertField(
+        topic,
+        partition,
+        timestamp,
+        None if static is None else (static, given["static.value"]),
+        required=frozenset(each for each in _INSERTED if (given[f"{each}.field"] or "").endswith("!")),
+        replace_nulls=given["replace.null.with.default"],
+    )
 
 
 def _field_name(text: str | None) -> str | None:
@@ -83,7 +92,7 @@ def _extract(given: _Given, prefix: str) -> JsonChange:
         raise WrongChange(name, None, "Incomplete backtick pair in the path") from None
     if not path:
         raise WrongChange(name, None, "the path is empty")
-    return ExtractField(path)
+    return ExtractField(path, given["replace.null.with.default"])
 
 
 def _hoist(given: _Given, prefix: str) -> JsonChange:
@@ -95,11 +104,11 @@ def _flatten(given: _Given, prefix: str) -> JsonChange:
 
 
 def _value_to_key(given: _Given, prefix: str) -> JsonChange:
-    return ValueToKey(tuple(given["fields"]))
+    return ValueToKey(tuple(given["fields"]), given["replace.null.with.default"])
 
 
 def _cast(given: _Given, prefix: str) -> JsonChange:
-    return Cast(casts_of(given["spec"]))
+    return Cast(casts_of(given["spec"]), given["replace.null.with.default"])
 
 
 def _timestamps(given: _Given, prefix: str) -> JsonChange:
@@ -116,7 +125,7 @@ def _timestamps(given: _Given, prefix: str) -> JsonChange:
             form = JavaDateFormat.of(pattern)
         except WrongFormat as error:
             raise WrongChange(f"{prefix}format", None, str(error)) from None
-    return TimestampConverter(field, target, given["unix.precision"], form)
+    return TimestampConverter(field, target, given["unix.precision"], form, given["replace.null.with.default"])
 
 
 def _text(value: Any, name: str) -> str:

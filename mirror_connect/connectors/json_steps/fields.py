@@ -1,6 +1,7 @@
 """Transformations of the fields of a JSON object: mask, replace, insert, extract, hoist, flatten, make a key of.
 
-What they make is what Kafka's classes make of data without schemas. Objects keep the order of their fields.
+What they make is what Kafka's classes make of data without schemas. Objects keep the order of their fields. with_schemas.py
+does it for data with schemas, where `replace_nulls` has a null of a field that a step takes become the field's default.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class MaskField(JsonChange):
 
     fields: tuple[str, ...]
     replacement: str | None = None
+    replace_nulls: bool = True
 
     def apply(self, value: Any, timestamp: int) -> Any:
         """See JsonChange."""
@@ -84,6 +86,7 @@ class ReplaceField(JsonChange):
     exclude: frozenset[str]
     include: frozenset[str]
     renames: Mapping[str, str] = field(hash=False)
+    replace_nulls: bool = True
 
     def apply(self, value: Any, timestamp: int) -> Any:
         """See JsonChange."""
@@ -109,7 +112,8 @@ class ReplaceField(JsonChange):
 class InsertField(JsonChange):
     """Adds fields. `topic`, `partition`, `timestamp`: their names, None without one. `static`: name and value.
 
-    `place`: the remote topic and the partition.
+    `place`: the remote topic and the partition. `required`: of "topic", "partition", "timestamp" and "static" those whose
+    fields a schema has as required.
     """
 
     topic: str | None = None
@@ -117,6 +121,8 @@ class InsertField(JsonChange):
     timestamp: str | None = None
     static: tuple[str, str] | None = None
     place: tuple[str, int] = ("", -1)
+    required: frozenset[str] = frozenset()
+    replace_nulls: bool = True
 
     def placed(self, topic: str, partition: int) -> InsertField:
         """See JsonChange."""
@@ -143,6 +149,7 @@ class ExtractField(JsonChange):
     """Takes the field at a path in place of the whole; null if it is not there."""
 
     path: tuple[str, ...]
+    replace_nulls: bool = True
 
     def apply(self, value: Any, timestamp: int) -> Any:
         """See JsonChange."""
@@ -201,6 +208,7 @@ class ValueToKey(JsonChange):
     """Makes a key of fields of the value; null where one is not there."""
 
     fields: tuple[str, ...]
+    replace_nulls: bool = True
 
     def apply(self, value: Any, timestamp: int) -> Any:
         """See JsonChange: the value is the record's value, the result its key."""

@@ -34,16 +34,18 @@ class TimestampConverter(JsonChange):
     target: str
     precision: str
     form: JavaDateFormat | None
+    replace_nulls: bool = True
 
     def apply(self, value: Any, timestamp: int) -> Any:
         """See JsonChange."""
         if value is None or not self.field:
-            return self._converted(value, "it")
+            return self.converted(value, "it")
         changed = dict(needs_object(value))
-        changed[self.field] = self._converted(changed.get(self.field), f"field {self.field}")
+        changed[self.field] = self.converted(changed.get(self.field), f"field {self.field}")
         return changed
 
-    def _converted(self, value: Any, what: str) -> Any:
+    def converted(self, value: Any, what: str) -> Any:
+        """One timestamp in the target's form; null stays null. StepError with `what`, which names it."""
         if value is None:
             return None
         ms = self._ms(value, what)

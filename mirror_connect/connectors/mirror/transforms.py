@@ -8,18 +8,20 @@ known before any record is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from mirror_connect.connectors.config.alias_settings import MOST_ALIASES, shown_aliases, written_aliases
+from mirror_connect.connectors.config.converter_settings import JSON_CONVERTER_KEYS
 from mirror_connect.connectors.config.json_transform_settings import OF_JSON
-from mirror_connect.connectors.config.table import ValidatedKey
+from mirror_connect.connectors.config.table import ConfigTable, ValidatedKey
 from mirror_connect.connectors.config.values import BOOLEAN, CLASS, LIST, STRING, java_text, parse
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.json_steps.configured import WrongChange, json_change
 from mirror_connect.connectors.mirror.chain import Chain, Route, TopicPredicate, Transformation
-from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step
+from mirror_connect.connectors.record_steps import PLAIN_JSON, Action, Condition, JsonForm, JsonStep, Part, Step
 from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, BoundedReplacement
 from mirror_connect.connectors.user_code.java_characters import JavaRegexError
 from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER
@@ -142,25 +144,51 @@ def _problems_of_json(config: Config, as_written: Config, prefix: str, kind: str
     named = _class(as_written, f"{prefix}type") or "it"
     found = [
         f"Invalid value {java_text(as_written.get(f'{part}.converter'))} for configuration {part}.converter: "
-        f"{named.removeprefix(_PACKAGE)} needs a {part} that is JSON without schemas: set {part}.converter={JSON_CONVERTER} "
-        f"and {part}.converter.schemas.enable=false"
+        f"{named.removeprefix(_PACKAGE)} needs a {part} that is JSON: set {part}.converter={JSON_CONVERTER}, and "
+        f"{part}.converter.schemas.enable=false if it has no schemas"
         for part in _NEEDS[OF_JSON_PARTS[kind]]
         if not is_json(config, part)
     ]
-    try:
-        json_change(_json_name(kind), config, prefix)
-    except WrongChange as error:
-        plain = as_written.get(error.name) == config.get(error.name)
-        found.append(f"Invalid {error.name}: {error.problem if plain else 'its value can not be used'}")
-    except ConfigError:
-        pass  # an error of its own
+    reads: list[Callable[[], object]] = [partial(json_change, _json_name(kind), config, prefix)]
+    reads += [partial(json_form, config, part) for part in _NEEDS[OF_JSON_PARTS[kind]] if is_json(config, part)]
+    for read in reads:
+        try:
+            read()
+        except WrongChange as error:
+            plain = as_written.get(error.name) == config.get(error.name)
+            found.append(f"Invalid {error.name}: {error.problem if plain else 'its value can not be used'}")
+        except ConfigError:
+            pass  # an error of its own
     return found
 
 
 def is_json(config: Config, part: str) -> bool:
-    """Whether keys or values (`part`) are declared to be JSON without schemas."""
-    enabled = parse(config.get(f"{part}.converter.schemas.enable"), BOOLEAN)[1]
-    return _class(config, f"{part}.converter") == JSON_CONVERTER and enabled is False
+    """Whether keys or values (`part`) are declared to be JSON."""
+    return _class(config, f"{part}.converter") == JSON_CONVERTER
+
+
+def json_form(config: Config, part: str) -> JsonForm:
+    """How the JsonConverter of keys or values reads and writes. ConfigError for settings that can't be used."""
+    prefix = f"{part}.converter."
+    given = {
+        name.removeprefix(prefix): text for name, text in config.items() if name.startswith(prefix) and text is not None
+    }
+    results = ConfigTable(*JSON_CONVERTER_KEYS).validate_all(given)
+    for result in results.values():
+        if result.errors:
+            raise ConfigError(prefix + result.name, None, "its value is wrong")
+    schemas = bool(results["schemas.enable"].parsed)
+    if schemas and results["schema.content"].parsed:
+        raise WrongChange(
+            f"{prefix}schema.content",
+            None,
+            "the schema has to be in the records: leave it out, as only sink connectors have it",
+        )
+    return JsonForm(
+        schemas,
+        str(results["decimal.format"].parsed).upper() == "NUMERIC",
+        bool(results["replace.null.with.default"].parsed),
+    )
 
 
 def json_parts(config: Config) -> frozenset[str]:
@@ -197,10 +225,11 @@ def _transformation(config: Config, alias: str) -> Transformation:
         part = OF_JSON_PARTS[kind]
         for each in _NEEDS[part]:
             if not is_json(config, each):
-                raise ConfigError(
-                    f"{each}.converter", None, f"transformation {alias} needs a {each} that is JSON without schemas"
-                )
-        what = JsonStep(alias, part, json_change(_json_name(kind), config, prefix))
+                raise ConfigError(f"{each}.converter", None, f"transformation {alias} needs a {each} that is JSON")
+        of_key, of_value = (
+            json_form(config, each) if each in _NEEDS[part] else PLAIN_JSON for each in ("key", "value")
+        )
+        what = JsonStep(alias, part, json_change(_json_name(kind), config, prefix), key=of_key, value=of_value)
     else:
         raise ConfigError(f"{prefix}type", config.get(f"{prefix}type"), "this transformation can't be applied here")
     predicate = config.get(f"{prefix}predicate")

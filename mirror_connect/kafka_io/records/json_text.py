@@ -6,6 +6,7 @@ What is no JSON by its standard is refused: NaN, comments, more text behind the 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from mirror_connect.connectors.record_errors import StepError
@@ -13,11 +14,12 @@ from mirror_connect.connectors.record_errors import StepError
 _SPACE: Final = b" \t\r\n"
 
 
-def _no_constant(name: str) -> NoReturn:
+def no_constant(name: str) -> NoReturn:
+    """Refuses NaN and the like, as a decoder's parse_constant."""
     raise ValueError(f"{name} is no JSON")
 
 
-_decode: Final = json.JSONDecoder(parse_constant=_no_constant).decode
+_decode: Final = json.JSONDecoder(parse_constant=no_constant).decode
 _encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # Half of a surrogate pair has no form in UTF-8, but an escape.
 _encode_ascii: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -25,10 +27,13 @@ _encode_ascii: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).
 
 def read(data: bytes | None) -> Any:
     """The value of a JSON text. None: there is no text, or a blank one. StepError."""
-    if data is None:
-        return None
+    return None if data is None else decoded(data, _decode)
+
+
+def decoded(data: bytes, decode: Callable[[str], Any]) -> Any:
+    """The value of a JSON text by a decoder, which refuses what `read` refuses. None: the text is blank. StepError."""
     try:
-        return _decode(data.decode())
+        return decode(data.decode())
     except json.JSONDecodeError as error:
         if not data.strip(_SPACE):
             return None
@@ -37,7 +42,7 @@ def read(data: bytes | None) -> Any:
         raise StepError(f"is no UTF-8 at byte {error.start + 1}") from None
     except RecursionError:
         raise StepError("is JSON that is nested too deeply") from None
-    except ValueError:
+    except (ValueError, ArithmeticError):
         raise StepError("is no JSON: it has NaN, Infinity, or a number of thousands of digits") from None
 
 

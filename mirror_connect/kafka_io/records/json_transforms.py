@@ -10,9 +10,21 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from mirror_connect.connectors.json_steps.connect_schema import Schema
+from mirror_connect.connectors.json_steps.with_schemas import changed as changed_with_schema
 from mirror_connect.connectors.record_errors import OriginalRecord, RecordError, StepError
-from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step, Steps
-from mirror_connect.kafka_io.records import json_text, varint
+from mirror_connect.connectors.record_steps import (
+    PLAIN_JSON,
+    Action,
+    Condition,
+    JsonChange,
+    JsonForm,
+    JsonStep,
+    Part,
+    Step,
+    Steps,
+)
+from mirror_connect.kafka_io.records import json_envelope, json_text, varint
 from mirror_connect.kafka_io.records.record_batch import BatchView, CorruptBatchError
 from mirror_connect.kafka_io.records.record_transforms import (
     FEWEST_BYTES,
@@ -49,8 +61,9 @@ def looks_into_json(steps: Steps) -> bool:
 
 
 @lru_cache(maxsize=1000)
-def _reads_values(steps: Steps) -> bool:
-    return any(isinstance(each, JsonStep) and each.part is not Part.KEY for each in steps)
+def _reads_values(steps: Steps) -> JsonStep | None:
+    """The first step that looks into values."""
+    return next((each for each in steps if isinstance(each, JsonStep) and each.part is not Part.KEY), None)
 
 
 def transform_json(
@@ -125,6 +138,8 @@ def transformed_json(rest: bytes, steps: Steps, offset: int, timestamp: int) -> 
                 record.headers = _with_headers(record.headers, step)
         return record.made()
     except StepError as error:
+        if not alias and (reader := _reads_values(steps)) is not None:
+            alias = reader.alias  # a condition could not be decided
         raise RecordError(
             offset,
             alias,
@@ -139,7 +154,8 @@ class _Record:
     """One record on its way through the steps. `raw_key`, `raw_value`: as they came; None is null."""
 
     __slots__ = (
-        *("_before", "_headers_at", "_key", "_key_changed", "_rest", "_value", "_value_at", "_value_changed"),
+        *("_before", "_headers_at", "_key", "_key_changed", "_key_form", "_key_schema", "_rest"),
+        *("_value", "_value_at", "_value_changed", "_value_form", "_value_schema"),
         *("headers", "raw_key", "raw_value"),
     )
 
@@ -153,36 +169,53 @@ class _Record:
         self.raw_value = None if length < 0 else rest[at:headers_at]
         self._key: Any = _UNREAD
         self._value: Any = _UNREAD
+        # None: without a schema, as all JSON is whose form has none.
+        self._key_schema: Schema | None = None
+        self._value_schema: Schema | None = None
+        self._key_form = self._value_form = PLAIN_JSON
         self._key_changed = self._value_changed = False
         # They are looked at in any case, as a record that can't be read is corrupt.
         self.headers = self._before = headers_of(rest, headers_at)
 
     def meets(self, step: Step | JsonStep, steps: Steps) -> bool:
-        """Whether the record meets the condition of one of the steps."""
+        """Whether the record meets the condition of one of the steps. StepError for an envelope that can't be read."""
         if step.condition is Condition.HAS_HEADER:
             return any(name == step.has for name, _ in self.headers)
-        if self._value is not _UNREAD:
-            return self._value is None
-        raw = self.raw_value
-        return raw is None or (len(raw) < _LONGEST_NULL and raw.strip() in _NULLS and _reads_values(steps))
+        if self._value is _UNREAD:
+            raw, reader = self.raw_value, _reads_values(steps)
+            if raw is None or reader is None:
+                return raw is None
+            if not reader.value.schemas:
+                return len(raw) < _LONGEST_NULL and raw.strip() in _NULLS
+            if b"null" not in raw:
+                return False
+            self._read_value(reader)
+        return self._value is None
 
     def change(self, step: JsonStep, timestamp: int) -> None:
         """Applies a step. StepError."""
         if step.part is Part.KEY:
             if self._key is _UNREAD:
-                self._key = _read("key", self.raw_key)
-            changed = step.change.apply(self._key, timestamp)
-            self._key_changed = self._key_changed or changed is not self._key
-            self._key = changed
+                self._key_form = step.key
+                self._key_schema, self._key = _read("key", self.raw_key, step.key)
+            before = self._key_schema
+            schema, changed = _changed(step.change, before, self._key, timestamp)
+            self._key_changed = self._key_changed or changed is not self._key or schema is not before
+            self._key_schema, self._key = schema, changed
             return
         if self._value is _UNREAD:
-            self._value = _read("value", self.raw_value)
-        changed = step.change.apply(self._value, timestamp)
+            self._read_value(step)
+        before = self._value_schema
+        schema, changed = _changed(step.change, before, self._value, timestamp)
         if step.part is Part.KEY_FROM_VALUE:
-            self._key, self._key_changed = changed, True
+            self._key_schema, self._key, self._key_form, self._key_changed = schema, changed, step.key, True
         else:
-            self._value_changed = self._value_changed or changed is not self._value
-            self._value = changed
+            self._value_changed = self._value_changed or changed is not self._value or schema is not before
+            self._value_schema, self._value = schema, changed
+
+    def _read_value(self, step: JsonStep) -> None:
+        self._value_form = step.value
+        self._value_schema, self._value = _read("value", self.raw_value, step.value)
 
     def made(self) -> bytes:
         """Its bytes after the steps. StepError."""
@@ -192,24 +225,34 @@ class _Record:
             return rest
         return b"".join(
             (
-                _field("key", self._key) if self._key_changed else rest[: self._value_at],
-                _field("value", self._value) if self._value_changed else rest[self._value_at : self._headers_at],
+                _field("key", self._key_schema, self._key, self._key_form)
+                if self._key_changed
+                else rest[: self._value_at],
+                _field("value", self._value_schema, self._value, self._value_form)
+                if self._value_changed
+                else rest[self._value_at : self._headers_at],
                 rest[self._headers_at :] if as_they_were else _encoded(self.headers),
             )
         )
 
 
-def _read(part: str, raw: bytes | None) -> Any:
+def _read(part: str, raw: bytes | None, form: JsonForm) -> tuple[Schema | None, Any]:
     try:
-        return json_text.read(raw)
+        return json_envelope.read(raw, form) if form.schemas else (None, json_text.read(raw))
     except StepError as error:
         raise StepError(f"the {part} {error}") from None
 
 
-def _field(part: str, value: Any) -> bytes:
+def _changed(change: JsonChange, schema: Schema | None, value: Any, timestamp: int) -> tuple[Schema | None, Any]:
+    if schema is None:
+        return None, change.apply(value, timestamp)
+    return changed_with_schema(change, schema, value, timestamp)
+
+
+def _field(part: str, schema: Schema | None, value: Any, form: JsonForm) -> bytes:
     """A key or value as it is in a record: its length, then its JSON."""
     try:
-        raw = json_text.written(value)
+        raw = json_envelope.written(schema, value, form)
     except StepError as error:
         raise StepError(f"the new {part} {error}") from None
     return _NULL if raw is None else varint.encoded(len(raw)) + raw

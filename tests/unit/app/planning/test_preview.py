@@ -150,6 +150,30 @@ async def test_a_record_that_a_transformation_cannot_take_is_in_error_and_shows_
     assert "4111" not in str((masked, broken))
 
 
+async def test_a_record_with_a_schema_is_shown_with_the_schema_that_its_copy_gets() -> None:
+    fields = [{"type": "string", "field": "card"}, {"type": "int32", "optional": True, "field": "id"}]
+    schema = {"type": "struct", "fields": fields, "optional": False}
+    value = json.dumps({"schema": schema, "payload": {"card": "4111", "id": 1}}).encode()
+    source = FakeSource(record("orders", 7, value), record("orders", 8, b'{"card": "4111"}'))
+    config = {
+        **MASKED,
+        "value.converter.schemas.enable": "true",
+        "transforms": "mask,drop",
+        "transforms.drop.type": f"{PACKAGE}ReplaceField$Value",
+        "transforms.drop.exclude": "id",
+    }
+    masked, plain = (await previewed(source, config)).records
+    assert masked.after is not None
+    assert masked.after.value is not None
+    assert json.loads(masked.after.value.data) == {
+        "schema": {**schema, "fields": [{**fields[0], "optional": False}]},
+        "payload": {"card": ""},
+    }
+    assert plain.error is not None
+    assert plain.error.endswith("If it is plain JSON, set schemas.enable=false")
+    assert "4111" not in str((masked, plain))
+
+
 async def test_a_record_in_error_is_told_to_go_to_the_dead_letter_topic() -> None:
     source = FakeSource(record("orders", 8, b"4111 is no JSON"))
     letters = {"errors.deadletterqueue.topic.name": "letters"}

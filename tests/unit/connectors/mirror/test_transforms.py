@@ -10,7 +10,7 @@ from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.json_steps.fields import InsertField, MaskField
 from mirror_connect.connectors.mirror.transforms import chain_of, json_parts
-from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step
+from mirror_connect.connectors.record_steps import Action, Condition, JsonForm, JsonStep, Part, Step
 
 SOURCE = CONNECTORS["MirrorSource"]
 PACKAGE = "org.apache.kafka.connect.transforms."
@@ -151,8 +151,6 @@ def test_one_that_needs_schemas_is_refused_by_name() -> None:
     "converter",
     [
         {},
-        {"value.converter": JSON_CONVERTER},
-        {"value.converter": JSON_CONVERTER, "value.converter.schemas.enable": "true"},
         {"value.converter.schemas.enable": "false"},
         {"value.converter": "StringConverter", "value.converter.schemas.enable": "false"},
         {name: value for name, value in JSON.items() if name.startswith("key")},
@@ -162,12 +160,46 @@ def test_one_that_looks_into_values_needs_them_to_be_json(converter: dict[str, s
     config = {**VALID, **chain(mask=MASK), **converter}
     (problem,) = SOURCE.validate(config)["transforms"].errors
     assert problem.endswith(
-        "MaskField$Value needs a value that is JSON without schemas: set "
-        f"value.converter={JSON_CONVERTER} and value.converter.schemas.enable=false"
+        f"MaskField$Value needs a value that is JSON: set value.converter={JSON_CONVERTER}, and "
+        "value.converter.schemas.enable=false if it has no schemas"
     )
     with pytest.raises(ConfigError, match=r"value\.converter: transformation mask needs a value"):
         chain_of(config)
     assert SOURCE.validate({**config, **JSON})["transforms"].errors == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "form"),
+    [
+        ({}, JsonForm(schemas=True)),
+        ({"schemas.enable": "false", "schema.content": '{"type":"int32"}'}, JsonForm()),
+        ({"schemas.enable": "TRUE", "decimal.format": "numeric"}, JsonForm(schemas=True, numeric_decimals=True)),
+        ({"replace.null.with.default": "false"}, JsonForm(schemas=True, replace_nulls=False)),
+    ],
+)
+def test_a_json_converter_says_how_values_are_read_and_written(settings: dict[str, str], form: JsonForm) -> None:
+    config = {**VALID, **chain(mask=MASK), "value.converter": JSON_CONVERTER}
+    config |= {f"value.converter.{name}": text for name, text in settings.items()}
+    assert SOURCE.validate(config)["transforms"].errors == []
+    (step,) = chain_of(config).steps("A.t", 0)
+    assert step == JsonStep("mask", Part.VALUE, MaskField(("card", "email")), value=form)
+
+
+def test_a_schema_in_the_config_is_refused() -> None:
+    config = {**chain(mask=MASK), "value.converter": JSON_CONVERTER, "value.converter.schema.content": "{}"}
+    (problem,) = problems(config)
+    assert problem == (
+        "Invalid value.converter.schema.content: the schema has to be in the records: leave it out, as only sink connectors "
+        "have it"
+    )
+    with pytest.raises(ConfigError, match=r"value\.converter\.schema\.content"):
+        chain_of(config)
+
+
+def test_a_converter_with_a_wrong_setting_is_not_guessed_at() -> None:
+    config = {**chain(mask=MASK), "value.converter": JSON_CONVERTER, "value.converter.schemas.enable": "banana"}
+    with pytest.raises(ConfigError, match=r"value\.converter\.schemas\.enable"):
+        chain_of(config)
 
 
 def test_a_key_that_is_made_of_the_value_needs_both_to_be_json() -> None:
@@ -190,7 +222,9 @@ def test_steps_on_json_stand_among_the_others_and_know_their_place() -> None:
     )
     mask, where, drop = found.steps("A.t", 7)
     assert mask == JsonStep("mask", Part.VALUE, MaskField(("card", "email")), Condition.IS_TOMBSTONE, negated=True)
-    assert where == JsonStep("where", Part.KEY, InsertField("topic", "p", place=("t", 7)))
+    assert where == JsonStep(
+        "where", Part.KEY, InsertField("topic", "p", place=("t", 7), required=frozenset({"partition"}))
+    )
     assert drop == Step(Action.DROP_HEADERS, headers=(b"a",))
     assert found.steps("A.heartbeats", routed=False, heartbeats=True) == (drop,)
 
