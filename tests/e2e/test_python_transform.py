@@ -23,7 +23,7 @@ from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import last_message
 from tests.e2e.sql_processes import kill_some, processes
 from tests.seeds import chance
-from tests.waiting import wait_for, wait_for_state
+from tests.waiting import WaitTimedOut, wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.long]
 
@@ -196,12 +196,14 @@ def _wait_function(link: Link, before: str, other_than: Collection[psutil.Proces
     """A function's process, as soon as there is one."""
 
     def found() -> psutil.Process | None:
-        if there := _functions(link.product) - set(other_than):
-            return there.pop()
-        link.check_not_failed()
-        return None
+        there = _functions(link.product) - set(other_than)
+        return there.pop() if there else None
 
-    process = wait_for_state(found, f"the function's process is there before {before}", pause=0.02)
+    try:
+        process = wait_for_state(found, f"the function's process is there before {before}", pause=0.02)
+    except WaitTimedOut:
+        link.check_not_failed()
+        raise
     assert isinstance(process, psutil.Process)
     return process
 
