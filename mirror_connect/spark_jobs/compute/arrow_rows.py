@@ -62,6 +62,8 @@ _TYPES: Final[Mapping[str, Any]] = {
 _READ: Final = (TIMESTAMP, KEY, VALUE, HEADERS)
 # The numbers from 0 on, as many as were needed so far.
 _counted = pa.array(range(10_000), pa.int64())
+# For fewer it is quicker to make them anew.
+_FEW: Final = 50
 
 
 class Rows:
@@ -139,6 +141,8 @@ def _only_objects(contents: Any, column: BytesColumn) -> Any:
 
 def row_numbers(first: int, count: int) -> Any:
     """An array of `count` numbers in a row."""
+    if count <= _FEW:
+        return _numbers(pa.int64(), "q", range(first, first + count))
     global _counted  # noqa: PLW0603 — it only grows, and making it costs more than all the rest of a row
     counted = _counted
     if len(counted) < count:

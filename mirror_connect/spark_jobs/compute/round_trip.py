@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ ROOM_BYTES: Final = 8 << 20
 # How long Spark has for the end of an epoch; and for that of a run, whose rows nobody wants any more.
 END_S: Final = 20.0
 LAST_END_S: Final = 2.0
+# So many batches end at once in the event loop, which others wait for.
+ENDS_AT_ONCE: Final = 32
 
 
 class RoundTrip:
@@ -66,6 +69,9 @@ class RoundTrip:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._bytes = 0
         self._tolerant = self._run_is_over = False
+        # Batches to which nothing more happens; and whether the event loop is about to look.
+        self._over: deque[SubmittedBatch] = deque()
+        self._told = False
         self._error: Exception | None = None
         self._lost: asyncio.Future[None] | None = None
         self._sending = threading.Thread(target=self._sender.run, name="to-spark", daemon=True)
@@ -142,10 +148,15 @@ class RoundTrip:
     def _part_ended(self, submitted: SubmittedBatch) -> None:
         if not submitted.part_ends():
             return
+        # Before the question whether the loop will look: it forgets that first, and looks then.
+        self._over.append(submitted)
+        if self._told:
+            return
+        self._told = True
         loop = self._loop
         assert loop is not None
         try:
-            loop.call_soon_threadsafe(self._end, submitted)
+            loop.call_soon_threadsafe(self._end)
         except RuntimeError:
             return  # the task has ended
 
@@ -161,9 +172,17 @@ class RoundTrip:
 
     # In the event loop.
 
-    def _end(self, submitted: SubmittedBatch) -> None:
-        self._bytes -= submitted.batch.view.size
-        submitted.end()
+    def _end(self) -> None:
+        self._told = False
+        try:
+            for _ in range(min(ENDS_AT_ONCE, len(self._over))):
+                submitted = self._over.popleft()
+                self._bytes -= submitted.batch.view.size
+                submitted.end()
+        finally:
+            if self._over:
+                self._told = True
+                asyncio.get_running_loop().call_soon(self._end)
 
     def _lose(self, error: Exception) -> None:
         if self._lost is not None and not self._lost.done():

@@ -33,6 +33,8 @@ FLUSH_AGAIN_S: Final = 0.1
 MESSAGE_BYTES: Final = 1 << 20
 # Batches of a few records go in one message, if others wait behind them.
 HELD_BYTES: Final = 256 << 10
+# Fewer bytes than these wait for the next flush, without which they would not come back anyway.
+LEAST_BYTES: Final = 32 << 10
 # Before the first record: Spark is warm when so many answers in a row took no longer than this. That long it may take.
 QUICK_S: Final = 0.004
 QUICK_ANSWERS: Final = 3
@@ -157,7 +159,7 @@ class RowSender:
                 continue
             if not found.batch.dropped:
                 self._send(stream, found)
-            if self._waiting.empty():
+            if self._held_bytes >= LEAST_BYTES and self._waiting.empty():
                 self._write_held(stream)
             self._on_part(found)
 

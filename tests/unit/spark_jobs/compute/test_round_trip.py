@@ -150,6 +150,29 @@ async def test_submissions_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     await asyncio.to_thread(spark.trip.close)
 
 
+async def test_many_batches_that_end_at_once_leave_the_loop_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "ENDS_AT_ONCE", 4)
+    spark = SparkRows(masks)
+    spark.trip.begin({})
+    loop = asyncio.get_running_loop()
+    turns = [0]
+
+    def turn() -> None:
+        turns[0] += 1
+        loop.call_soon(turn)
+
+    ended_in: list[int] = []
+    content = b"".join(encode(some_records(number, 2, first=2 * number)) for number in range(40))
+    batches = spark.submit(content)
+    for each in batches:
+        each._on_made = lambda _: ended_in.append(turns[0])
+    turn()
+    await all_of(spark, batches)
+    assert len(ended_in) == len(batches)
+    assert max(ended_in.count(number) for number in ended_in) <= 3 * round_trip.ENDS_AT_ONCE
+    await asyncio.to_thread(spark.trip.close)
+
+
 def perhaps_dies(batches: Iterator[Any], seed: int) -> Iterator[Any]:
     """As Spark's batches, some of which never come."""
     chance = random.Random(seed)
@@ -194,8 +217,8 @@ async def test_each_batch_ends_once_and_whole_or_the_task_hears_that_spark_is_lo
         await asyncio.wait_for(asyncio.to_thread(spark.trip.close), 60)
     assert not spark.trip._sending.is_alive()
     assert not spark.trip._reading.is_alive()
-    for each in (lost, complete):
-        each.cancel()
+    for future in (lost, complete):
+        future.cancel()
     await asyncio.gather(lost, complete, return_exceptions=True)
 
 

@@ -85,3 +85,34 @@ async def test_batches_that_wait_behind_each_other_go_in_one_message(monkeypatch
     assert sum(messages) == 100
     assert max(messages) > 2
     await asyncio.to_thread(spark.trip.close)
+
+
+async def test_batches_that_come_while_a_flush_is_on_its_way_go_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_sender, "QUICK_ANSWERS", 0)
+    monkeypatch.setattr(row_sender, "FLUSH_AGAIN_S", 600.0)
+    come, go = threading.Semaphore(0), threading.Semaphore(0)
+    messages: list[int] = []
+
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        for each in batches:
+            if each.column("__row").null_count:
+                come.release()
+                assert go.acquire(timeout=60)
+            else:
+                messages.append(each.num_rows)
+            yield each
+
+    spark = SparkRows(masks, change=slow)
+    spark.trip.begin({})
+    batches = spark.submit(encode(some_records(1, 3)))
+    assert await asyncio.to_thread(come.acquire, timeout=60)
+    for number in range(2, 5):
+        batches += spark.submit(encode(some_records(number, 3)))
+        # The sender has looked at it before the next one is there.
+        await asyncio.sleep(0.05)
+    go.release()
+    assert await asyncio.to_thread(come.acquire, timeout=60)
+    go.release()
+    await all_of(spark, batches)
+    assert messages == [3, 9]
+    await asyncio.to_thread(spark.trip.close)
