@@ -38,8 +38,9 @@ class Wire:
     ) -> tuple[int, bytes]:
         self.asked.append((url, body))
         await asyncio.sleep(min(patience_s, self.slow.get(url, 0.0)))
-        if url in self.away or self.slow.get(url, 0.0) > patience_s:
-            raise WorkerUnreachable(url, "does not answer")
+        late = self.slow.get(url, 0.0) > patience_s
+        if url in self.away or late:
+            raise WorkerUnreachable(url, "does not answer", sent=late)
         if url in self.instead:
             return self.instead[url]
         assert (method, path) == ("POST", "/admin/workers/figures")

@@ -47,7 +47,7 @@ async def shared(cluster: SparkCluster) -> AsyncIterator[SparkRig]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(FAKE_TASKS))
         async with spark_rig({**cluster.properties, **paths}) as rig:
-            await rig.until(lambda: bool(rig.spark.executors), "an executor is there")
+            await rig.until(lambda: bool(rig.spark.copying.executors), "an executor is there")
             # Also of one that has just come, of which Spark does not know the port.
             there = [line for line in rig.notices.lines if line.startswith("Spark has ") and " now: " in line]
             assert there
@@ -58,7 +58,7 @@ async def shared(cluster: SparkCluster) -> AsyncIterator[SparkRig]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def rig(shared: SparkRig) -> AsyncIterator[SparkRig]:
     shared.notices.lines.clear()
-    await shared.until(lambda: len(shared.spark.executors) == 2, "two executors are there")
+    await shared.until(lambda: len(shared.spark.copying.executors) == 2, "two executors are there")
     shared.supervisor.want({task: wanted("obedient", f"t-{task.task}") for task in TASKS})
     await shared.runs(*TASKS)
     yield shared
@@ -177,7 +177,7 @@ async def test_an_executor_larger_than_any_living_spark_worker_is_named(cluster:
     wait_for_state(lambda: (LARGE, "DEAD") in _spark_workers(cluster), "the master knows that it is dead", 120)
     async with spark_rig({**cluster.properties, "spark.executor.cores": "64"}) as rig:
         says = f"spark.executor.cores=64 is too large: no Spark worker has more than {SLOTS}."
-        await rig.until(lambda: says in (rig.spark.absence or ""), "the line says what is too large")
+        await rig.until(lambda: says in (rig.spark.copying.absence or ""), "the line says what is too large")
 
 
 def _spark_workers(cluster: SparkCluster) -> set[tuple[int, str]]:
