@@ -29,6 +29,7 @@ class Writing:
         await self.rig.transactions.begin()
         for partition, offset in noted:
             self.offsets.note(partition, LastOffset(offset, None))
+        await self.offsets.prepare()
         await self.offsets.write()
         await self.rig.transactions.commit()
         self.offsets.committed()
@@ -60,6 +61,7 @@ async def test_after_an_abort_it_is_written_again_but_for_what_is_copied_again(w
     await writing.rig.transactions.begin()
     writing.offsets.note(ORDERS, LastOffset(5, None))
     writing.offsets.note(PARCELS, LastOffset(7, None))
+    await writing.offsets.prepare()
     await writing.offsets.write()
     await writing.rig.transactions.abort("a test")
     writing.offsets.take_back(ORDERS)
@@ -81,6 +83,7 @@ async def test_a_refusal_ends_the_task(writing: Writing) -> None:
     writing.target.before = lambda request: 87 if hasattr(request, "batches") else 0
     await writing.rig.transactions.begin()
     writing.offsets.note(ORDERS, LastOffset(5, None))
+    await writing.offsets.prepare()
     with pytest.raises(PartitionRefusedError):
         await writing.offsets.write()
     with pytest.raises(PartitionRefusedError):
