@@ -32,9 +32,14 @@ _PLANS: Final = frozenset(
         "PipeOperator",
     )
 )
-# They call any method of Java, or read a file that they name.
+# They call any method of Java, or read a file or a URL that they, or records, name.
 _FUNCTIONS: Final = frozenset(
-    ("reflect", "java_method", "try_reflect", "from_avro", "to_avro", "from_protobuf", "to_protobuf")
+    (
+        *("reflect", "java_method", "try_reflect"),
+        *("from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf"),
+        *("from_xml", "to_xml", "schema_of_xml", "xpath", "xpath_boolean", "xpath_double", "xpath_float"),
+        *("xpath_int", "xpath_long", "xpath_number", "xpath_short", "xpath_string"),
+    )
 )
 _TABLE_FUNCTIONS: Final = frozenset(
     (

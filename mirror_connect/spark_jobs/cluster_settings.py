@@ -37,7 +37,10 @@ MB_A_SLOT: Final = 200
 MB_AN_EXECUTOR: Final = 200
 # As those of the driver (spark_settings.JVM_OPTIONS), but with both compilers: an executor may apply statements. Spark sets
 # the heap, and no archive of classes is there.
-_EXECUTOR_JVM: Final = "-XX:+UseSerialGC -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
+_EXECUTOR_JVM: Final = (
+    "-XX:+UseSerialGC -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData "
+    "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema="
+)
 # Of commons-crypto, by which Spark encrypts. Its defaults try a native library first.
 JAVA_CIPHER: Final = "org.apache.commons.crypto.cipher.JceCipher"
 JAVA_RANDOM: Final = "org.apache.commons.crypto.random.JavaCryptoRandom"

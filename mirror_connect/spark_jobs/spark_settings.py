@@ -54,6 +54,8 @@ DEFAULTS = {
     ),
     RAW_FILES: "org.apache.hadoop.fs.RawLocalFileSystem",
 }
+# A record's XML must read no file and ask no host. Statements are refused such functions. This holds if one is forgotten.
+NO_EXTERNAL_XML: Final = "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema="
 # Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
 # A small heap at first, whose young part stays small: 100 MB less, and the same processor time (a start and seven epochs).
 # No perf data file: it would lie outside of our scratch directory and outlive a kill.
@@ -113,7 +115,7 @@ def settings(user: Mapping[str, str], *, statements: bool = False) -> dict[str, 
     archive = "" if any(each in users for each in MAKES_ARCHIVE) else archive_option()
     # On a cluster executors apply them.
     jvm = STATEMENT_JVM_OPTIONS if statements and kind is Kind.LOCAL else JVM_OPTIONS
-    options = (jvm, archive, ours, users)
+    options = (jvm, NO_EXTERNAL_XML, archive, ours, users)
     merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return merged
 

@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import hashlib
 import json
+import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
@@ -310,6 +312,19 @@ REFUSED: Final = {
     "SELECT monotonically_increasing_id() AS key FROM records": 7,
     "SELECT input_file_name() AS key FROM records": 7,
     "SELECT aes_encrypt(key, key) AS key FROM records": 7,
+    "SELECT from_xml(CAST(value AS STRING), 'a STRING') AS value FROM records": 7,
+    "SELECT xpath_string(CAST(value AS STRING), '/r') AS key FROM records": 7,
+    "SELECT * FROM records WHERE system.builtin.XPath_Boolean(CAST(value AS STRING), 'a/b')": 28,
+    "SELECT from_avro(value, '{}') AS value FROM records": 7,
+    "SELECT from_protobuf(value, 'M', '/etc/passwd') AS value FROM records": 7,
+    "SELECT from_json(topic, schema_of_json(concat('{\"a\":\"', repeat('x', 20), '\"}'))) AS value FROM records": 39,
+    "SELECT from_csv(topic, repeat('a', 9)) AS value FROM records": 23,
+    "SELECT to_json(headers, map('a', repeat('x', 9))) AS value FROM records": 33,
+    "SELECT current_user() AS key FROM records": 7,
+    "SELECT current_user AS key FROM records": 7,
+    "SELECT upper(current_catalog()) AS key FROM records": 13,
+    "SELECT version() AS key FROM records": 7,
+    "SELECT current_path() AS key FROM records": 7,
     "SELECT IDENTIFIER('key') AS key FROM records": 7,
     "SELECT :x AS key FROM records": 7,
 }
@@ -350,6 +365,36 @@ def test_a_name_is_asked_for_only_where_it_helps(session: Any, text: str) -> Non
     assert OF_MANY_RECORDS[text] in line
     assert "has no name" not in line
     assert "no column seen" not in line
+
+
+def test_xml_reads_no_file_and_asks_no_host_while_a_statement_is_checked(session: Any, tmp_path: Path) -> None:
+    """Spark computes constants when it analyses them. The file is a pipe: whoever opened it would wait for ever."""
+    pipe = tmp_path / "schema.xsd"
+    os.mkfifo(pipe)
+    options = f"map('mode', 'FAILFAST', 'rowValidationXSDPath', '{pipe}')"
+    with pytest.raises(StatementError) as refused:
+        statement(
+            session,
+            f"SELECT from_xml('<r><a>1</a></r>', schema_of_xml('<r><a>1</a></r>', {options})) AS value FROM records",
+        )
+    assert "from_xml is not taken: it can read files and ask other hosts" in refused.value.problem
+    # Were such a function forgotten, the JVM would refuse what a record names.
+    dtd = tmp_path / "records.dtd"
+    dtd.write_text("<!ENTITY g 'of the file'>", "utf-8")
+    text = f"<!DOCTYPE r SYSTEM '{dtd.as_uri()}'><r>&g;</r>"
+    path = session._jvm.org.apache.spark.sql.catalyst.expressions.xml.UDFXPathUtil()
+    with pytest.raises(Py4JJavaError, match="access is not allowed"):
+        path.evalString(text, "/r")
+
+
+def test_options_and_schemas_of_functions_are_literals(session: Any) -> None:
+    for text in (
+        "SELECT from_json(CAST(value AS STRING), 'a INT', map('mode', 'FAILFAST')) AS value FROM records",
+        "SELECT from_json(CAST(value AS STRING), schema_of_json('{\"a\": 1}')) AS value FROM records",
+        "SELECT to_json(headers, map('ignoreNullFields', 'false')) AS value FROM records",
+        "SELECT to_csv(named_struct('a', topic)) AS value FROM records",
+    ):
+        assert statement(session, text).changes == (VALUE,)
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=[each.replace("\n", " ") for each in REFUSED])

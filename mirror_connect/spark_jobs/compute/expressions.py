@@ -15,13 +15,33 @@ _CATALYST: Final = "org.apache.spark.sql.catalyst.expressions."
 _TIMES: Final = frozenset(
     ("CurrentDate", "CurrentTime", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentBatchTimestamp")
 )
-# They call any method of Java, or code that is not Spark's.
-_OUTSIDE: Final = frozenset(("CallMethodViaReflection", "TryReflect", "ScalaUDF", "PythonUDF", "PythonUDAF"))
+# They call any method of Java, or code that is not Spark's. They read files, or ask other hosts. Or they tell of Spark and
+# of whom it runs as.
+_OUTSIDE: Final = frozenset(
+    (
+        *("CallMethodViaReflection", "TryReflect", "ScalaUDF", "PythonUDF", "PythonUDAF"),
+        *("XmlToStructs", "StructsToXml", "SchemaOfXml"),
+        *("FromAvro", "ToAvro", "SchemaOfAvro", "FromProtobuf", "ToProtobuf"),
+        *("CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentPath", "SparkVersion"),
+    )
+)
+_XPATH: Final = f"{_CATALYST}xml."
 _NO_IV: Final = ("''", "X''", "CAST('' AS BINARY)")
 _ONE: Final = "a statement sees one record at a time"
 AGGREGATE: Final = f"it is an aggregate function, and {_ONE}. Ask topics such questions with mirror-connect sql"
 GENERATOR: Final = "it makes several rows, and each record becomes one record, or none"
 _WINDOWS: Final = frozenset(("WindowExpression", "UnresolvedWindowExpression"))
+_FILES: Final = "it can read files and ask other hosts"
+# Spark computes these arguments when it reads a statement, from the one with this number on.
+_COMPUTED_AT_ONCE: Final[Mapping[str, int]] = {
+    "schema_of_json": 0,
+    "schema_of_csv": 0,
+    "from_json": 1,
+    "from_csv": 1,
+    "to_json": 1,
+    "to_csv": 1,
+}
+_OF_LITERALS: Final = frozenset(("map", "schema_of_json", "schema_of_csv"))
 
 
 # Why not, by the group in which Spark documents a function.
@@ -29,6 +49,9 @@ _GROUPS: Final[Mapping[str, str]] = {
     "agg_funcs": AGGREGATE,
     "window_funcs": f"it is of windows, and {_ONE}",
     "generator_funcs": GENERATOR,
+    "xml_funcs": _FILES,
+    "avro_funcs": _FILES,
+    "protobuf_funcs": _FILES,
 }
 
 
@@ -93,6 +116,7 @@ def check_parsed(session: SparkSession, expression: Any) -> None:
             function = [str(part) for part in each(node.nameParts())][-1]
             if (why := _GROUPS.get(_group(session, function.lower()) or "")) is not None:
                 raise StatementError(f"{function} is not taken: {why}", at(node))
+            _check_computed_at_once(function, node)
         if name.startswith("UnresolvedStar"):
             raise StatementError("* is not taken within an expression: name the columns", at(node))
         if name in _WINDOWS:
@@ -101,6 +125,21 @@ def check_parsed(session: SparkSession, expression: Any) -> None:
             raise StatementError("a subquery is not taken: a statement sees one record at a time", at(node))
         if name.startswith("ExpressionWith") or name in ("NamedParameter", "PosParameter"):
             raise StatementError("a parameter is not taken: write the value or the name itself", at(node))
+
+
+def _check_computed_at_once(function: str, node: Any) -> None:
+    """Such an argument could have any size, and the check of a config must not compute."""
+    first = _COMPUTED_AT_ONCE.get(function.lower())
+    if first is None:
+        return
+    for argument in list(each(node.arguments()))[first:]:
+        for part in nodes(argument):
+            name = kind(part)
+            if name == "UnresolvedFunction" and str(list(each(part.nameParts()))[-1]).lower() in _OF_LITERALS:
+                continue
+            if name != "Literal":
+                what = "its text" if first == 0 else "its schema and options"
+                raise StatementError(f"{function} is taken only with {what} as literals", at(part) or at(node))
 
 
 def check_analysed(expression: Any, index: int | None) -> None:
@@ -115,7 +154,7 @@ def check_analysed(expression: Any, index: int | None) -> None:
                 "processed_at is the time at which a record is processed",
                 place,
             )
-        if not full.startswith(_CATALYST) or name in _OUTSIDE:
+        if not full.startswith(_CATALYST) or full.startswith(_XPATH) or name in _OUTSIDE:
             raise StatementError(f"{node.prettyName()} is not taken: it reaches outside of the record", place)
         if name == "AesEncrypt" and node.iv().sql() in _NO_IV and node.mode().sql().upper() != "'ECB'":
             raise StatementError(

@@ -43,6 +43,16 @@ def test_what_a_crashing_jvm_leaves_is_in_the_scratch_directory(monkeypatch: pyt
     assert {"-XX:ErrorFile=/tmp/scratch/hs_err_pid%p.log", "-XX:-CreateCoredumpOnCrash"} <= set(options)
 
 
+@pytest.mark.parametrize("master", ["local[2]", "yarn"])
+@pytest.mark.parametrize("statements", [True, False])
+def test_xml_names_nothing_that_a_jvm_reads(master: str, statements: bool) -> None:
+    found = settings({"spark.master": master}, statements=statements)
+    every = [value.split() for name, value in found.items() if name.endswith("extraJavaOptions")]
+    assert len(every) == (1 if master.startswith("local") else 2)
+    for options in every:
+        assert {"-Djavax.xml.accessExternalDTD=", "-Djavax.xml.accessExternalSchema="} <= set(options)
+
+
 def test_a_killed_task_is_tried_again_at_once() -> None:
     # local[N] alone would give up after the first failure.
     assert settings({})["spark.master"] == "local[64,4]"
