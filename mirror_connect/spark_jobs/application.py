@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import LogLevels
-from mirror_connect.spark_jobs.executor_errors import executor_line
+from mirror_connect.spark_jobs.executor_errors import executor_line, statement_line
 from mirror_connect.spark_jobs.executors import Executors
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
@@ -188,7 +188,7 @@ def state_of(query: Any) -> dict[str, str | None]:
         return {"state": "UNKNOWN", "error": _first_line(error)}
     try:
         why = str(query.exception() or "the query ended")
-        return {"state": "ENDED", "error": executor_line(why) or why}
+        return {"state": "ENDED", "error": executor_line(why) or statement_line(why) or why}
     except Exception as error:  # noqa: BLE001 — it has ended anyway
         return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
 

@@ -35,10 +35,10 @@ ARCHIVE_PYTHON: Final = f"./{ENVIRONMENT}/bin/python"
 # Of a task's process with its buffers, and of an executor's JVM outside of its heap with PySpark's daemon.
 MB_A_SLOT: Final = 200
 MB_AN_EXECUTOR: Final = 200
-# As those of the driver (spark_settings.JVM_OPTIONS), but with both compilers: an executor may apply statements. Spark sets
-# the heap, and no archive of classes is there.
+# As those of the driver (spark_settings.JVM_OPTIONS), but with both compilers and more stack: an executor may apply
+# statements. Spark sets the heap, and no archive of classes is there.
 _EXECUTOR_JVM: Final = (
-    "-XX:+UseSerialGC -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData "
+    "-XX:+UseSerialGC -Xmn24m -Xss4m -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData "
     "-Djavax.xml.accessExternalDTD= -Djavax.xml.accessExternalSchema="
 )
 # Of commons-crypto, by which Spark encrypts. Its defaults try a native library first.

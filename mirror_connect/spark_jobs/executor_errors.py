@@ -1,4 +1,4 @@
-"""What Spark says of a query that ended because an executor can't run Python's tasks, as one line that says which and why.
+"""What Spark says of a query that ended, as one line: an executor can't run Python's tasks, or a record was too much.
 
 Spark gives texts alone, of many lines: the stack of its own scheduler, and in it what the executor's process wrote.
 """
@@ -13,6 +13,8 @@ from mirror_connect.spark_jobs.executor_versions import ADVICE, OUR_LINE
 # Spark's TaskSetManager: `Lost task 0.7 in stage 5.0 (TID 12) (10.0.0.1 executor 0): …`.
 _LOST: Final = re.compile(r"\(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\):\s*(?P<error>[^\n]*)")
 _DRIVER: Final = "driver"
+# What is too much for one record. Spark's TryEval does not catch it.
+_TOO_MUCH: Final = re.compile(r"java\.lang\.(?P<error>StackOverflowError|OutOfMemoryError)\b")
 _OURS: Final = re.compile(rf"^\s*{re.escape(OUR_LINE)}(?P<what>.*)$", re.MULTILINE)
 # `error=2, No such file or directory`; since Java 22 `Exec failed, error: 2 (No such file or directory)`.
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "(?P<program>[^"]+)"[^\n]*?error(?:=|: )\d+,? \(?(?P<why>[^\n)]*)')
@@ -33,6 +35,24 @@ def executor_line(text: str) -> str | None:
         return None
     what = _what(text, lost["error"])
     return None if what is None else f"Executor {lost['executor']} on {lost['host']} {what}"
+
+
+def statement_line(text: str) -> str | None:
+    """That a record was too much for a statement, and what to do; None if Spark's text is of something else."""
+    lost = _LOST.search(text)
+    found = None if lost is None else _TOO_MUCH.match(lost["error"])
+    if found is None:
+        return None
+    if found["error"] == "StackOverflowError":
+        return (
+            "Spark has not enough stack to apply the statement to a record (StackOverflowError): "
+            "write a simpler pattern for rlike, regexp_replace and their like, or limit the length of what it reads"
+        )
+    return (
+        "Spark has not enough memory to apply the statement to a record (OutOfMemoryError): "
+        "limit what its functions make, as repeat and sequence, or raise spark.transform.driver.memory "
+        "(on a cluster spark.executor.memory)"
+    )
 
 
 def _what(text: str, error: str) -> str | None:

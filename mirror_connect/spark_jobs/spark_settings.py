@@ -63,8 +63,9 @@ JVM_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms64m -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
 )
 # Where statements are applied, on this machine: in an application of its own, whose JVM computes. Both compilers, and room
-# for what they make; a young part in which the rows of some batches die before they are copied.
-STATEMENT_JVM_OPTIONS = "-XX:+UseSerialGC -Xms192m -Xmn96m -Xss512k -XX:ReservedCodeCacheSize=128m -XX:-UsePerfData"
+# for what they make; a young part in which the rows of some batches die before they are copied. Java's regular expressions
+# need stack for each character of some records. Only what is used of it takes memory.
+STATEMENT_JVM_OPTIONS = "-XX:+UseSerialGC -Xms192m -Xmn96m -Xss4m -XX:ReservedCodeCacheSize=128m -XX:-UsePerfData"
 # On every master.
 FIXED = {
     "spark.pyspark.driver.python": sys.executable,
@@ -72,6 +73,8 @@ FIXED = {
     "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
     "spark.python.worker.reuse": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    # A record for which a statement needs too much stack or heap ends its own query, and not the JVM of all of them.
+    "spark.executor.killOnFatalError.depth": "0",
     # Only so do queries use the Python processes of the job that starts them (session.py). No task raises an error.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }

@@ -32,6 +32,7 @@ from mirror_connect.spark_jobs.compute.statement import SESSION, Statement, appl
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
 from mirror_connect.spark_jobs.computing_query import SETTINGS
+from mirror_connect.spark_jobs.executor_errors import statement_line
 from mirror_connect.spark_jobs.query import map_in_arrow
 from mirror_connect.spark_jobs.session import open_session
 
@@ -385,6 +386,25 @@ def test_xml_reads_no_file_and_asks_no_host_while_a_statement_is_checked(session
     path = session._jvm.org.apache.spark.sql.catalyst.expressions.xml.UDFXPathUtil()
     with pytest.raises(Py4JJavaError, match="access is not allowed"):
         path.evalString(text, "/r")
+
+
+def test_a_record_that_overflows_the_stack_ends_its_query_and_not_the_jvm(session: Any) -> None:
+    found = statement(session, "SELECT * FROM records WHERE CAST(value AS STRING) rlike '^(a|b)*$'")
+    numbers = session.range(0, 1, 1, 1)
+    # No constant: Spark would compute it in the driver.
+    frame = numbers.selectExpr(
+        "id AS __row",
+        "CAST(NULL AS BINARY) AS __pad",
+        "CAST(repeat('ab', CAST(id + 2000000 AS INT)) AS BINARY) AS value",
+    )
+    with pytest.raises(Py4JJavaError) as failed:
+        # As a task's rows: all of it, and no row of it comes to the driver.
+        applied(found, frame)._jdf.write().format("noop").mode("overwrite").save()
+    line = statement_line(str(failed.value))
+    assert line is not None
+    assert line.startswith("Spark has not enough stack to apply the statement to a record (StackOverflowError)")
+    [row] = rows(session, found, [{"value": b"abab"}])
+    assert row[KEEP]
 
 
 def test_options_and_schemas_of_functions_are_literals(session: Any) -> None:

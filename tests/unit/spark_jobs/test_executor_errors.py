@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.spark_jobs.executor_errors import executor_line
+from mirror_connect.spark_jobs.executor_errors import executor_line, statement_line
 
 HEAD = (
     "[STREAM_FAILED] Query [id = 6d, runId = 2a] terminated with exception: Job aborted due to stage failure: "
@@ -88,3 +88,29 @@ def test_the_line_names_the_executor_and_what_it_lacks(error: str, line: str) ->
 )
 def test_what_is_no_fault_of_an_executors_environment_stays_as_it_is(text: str) -> None:
     assert executor_line(text) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("java.lang.StackOverflowError", "Spark has not enough stack to apply the statement to a record "),
+        (
+            "java.lang.OutOfMemoryError: Java heap space",
+            "Spark has not enough memory to apply the statement to a record ",
+        ),
+    ],
+)
+@pytest.mark.parametrize("executor", ["driver", "3"])
+def test_a_record_that_is_too_much_is_told_in_one_line(error: str, line: str, executor: str) -> None:
+    found = statement_line(_text(error, executor))
+    assert found is not None
+    assert found.startswith(line)
+    assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [_text("org.apache.spark.SparkException: Python worker exited"), "java.lang.StackOverflowError", "the query ended"],
+)
+def test_another_text_is_not_of_a_record(text: str) -> None:
+    assert statement_line(text) is None
