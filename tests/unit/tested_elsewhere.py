@@ -156,7 +156,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "kafka_io/producer/write_problems.py": "tests/unit/kafka_io/producer/test_sender.py: problems that the sender reports, through kafka_io/producer/sender.py",
     "kafka_io/records/asked_records.py": "tests/unit/app/supervisor/test_spark_questions.py: through JSON to the driver and back",
     "kafka_io/records/compression_sample.py": "tests/unit/kafka_io/producer/test_in_flight.py: measures, on a batch now and then, how much larger it would be without its compression, through spark_jobs/copy/flow_measures.py",
-    "kafka_io/records/json_transforms.py": "tests/unit/kafka_io/records/test_json_envelope.py: applies the steps to records, which tests/unit/spark_jobs/copy/test_partition_flow_json.py does by batches",
     "kafka_io/records/placed_records.py": "tests/unit/spark_jobs/copy/test_transactional_flow.py: batches that follow each other are kept as one, through spark_jobs/copy/acknowledged.py",
     "query/cluster_log.py": "tests/spark/query/test_records.py: needs brokers, through query/record_scan.py",
     "query/errors.py": "tests/unit/query/test_bounds.py: one class",

@@ -47,6 +47,9 @@ def _cast(value: Any, kind: str, what: str) -> Any:
         return None
     if not isinstance(value, bool | int | float | str):
         raise StepError(f"{what} is {kind_of(value)}, which can't be cast")
+    if isinstance(value, int) and not isinstance(value, bool):
+        # Java has no larger one. As a double it could be too large.
+        value = wrapped(value, 64)
     made = cast_scalar(value, kind, what)
     # JSON has no such numbers: Kafka's JsonConverter writes their names as texts.
     return java_text(made) if isinstance(made, float) and not math.isfinite(made) else made

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -32,6 +33,9 @@ Writer = Callable[[Any], str]
 _quoted: Final[Callable[[str], str]] = json.encoder.encode_basestring
 # Digits before the point; a longer number is no integer of 64 bits.
 _MOST_DIGITS: Final = 20
+# More of them take Python too long, which refuses them.
+_MOST_DECIMAL_DIGITS: Final = sys.int_info.default_max_str_digits
+_TOO_MANY_DIGITS: Final = f"has a decimal of more than {_MOST_DECIMAL_DIGITS} digits"
 _WRONG: Final = "has a payload that is not what its schema says: {} is wanted"
 
 
@@ -220,7 +224,7 @@ def _decimals(schema: Schema) -> Reader:
         try:
             return Decimal(f"{int.from_bytes(raw, 'big', signed=True)}E{-_scale(schema)}")
         except ValueError:
-            raise StepError("has a decimal of thousands of digits") from None
+            raise StepError(_TOO_MANY_DIGITS) from None
 
     return read
 
@@ -294,6 +298,8 @@ def _base64_decimals(schema: Schema) -> Writer:
         sign, digits, exponent = value.as_tuple()
         if exponent != -_scale(schema):
             raise StepError("has a decimal whose scale is not that of its schema")
+        if len(digits) > _MOST_DECIMAL_DIGITS:
+            raise StepError(_TOO_MANY_DIGITS)
         unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
         bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
         return _base64(unscaled.to_bytes(bits // 8 + 1, "big", signed=True))

@@ -137,17 +137,27 @@ def transformed_json(rest: bytes, steps: Steps, offset: int, timestamp: int) -> 
             else:
                 record.headers = _with_headers(record.headers, step)
         return record.made()
-    except StepError as error:
+    except (StepError, ValueError, ArithmeticError, RecursionError) as error:
+        # It is this record's, whatever a step or the JSON of it can't take. Its bytes were read before.
         if not alias and (reader := _reads_values(steps)) is not None:
             alias = reader.alias  # a condition could not be decided
         raise RecordError(
             offset,
             alias,
-            str(error),
+            _reason(error),
             key=record.raw_key,
             value=record.raw_value,
             original=OriginalRecord(timestamp, rest),
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Half a sentence. What Python says may show what the record holds."""
+    if isinstance(error, StepError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "it has a number or text that this transformation can't take"
 
 
 class _Record:

@@ -10,7 +10,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from mirror_connect.connectors.json_steps.fields import ExtractField, InsertField, MaskField, ReplaceField, ValueToKey
 from mirror_connect.connectors.record_errors import SkippedRecords
-from mirror_connect.connectors.record_steps import Action, Condition, JsonStep, Part, Step, Steps
+from mirror_connect.connectors.record_steps import Action, Condition, JsonForm, JsonStep, Part, Step, Steps
 from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME, ProducerBatch
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from tests.fakes.encoded_batches import CODECS, Plain, encode
@@ -103,6 +103,20 @@ def test_records_that_fail_are_skipped_and_told_if_that_is_wanted(seed: int) -> 
     assert made.source_offset == 299
     # They are no filtered ones.
     assert made.measures.totals.filtered == 0
+
+
+def test_a_number_that_a_step_can_not_write_stalls_no_partition() -> None:
+    fields = b'{"type":"string","field":"card"},{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal",'
+    fields += b'"parameters":{"scale":"5000"},"field":"sum"}'
+    text = b'{"schema":{"type":"struct","fields":[%b]},"payload":{"card":"4","sum":0.%b}}'
+    long, short = (text % (fields, b"1" * digits) for digits in (5_000, 1))
+    short = short.replace(b'"5000"', b'"1"')
+    heard = Heard()
+    mask = JsonStep("mask", Part.VALUE, MaskField(("card",)), value=JsonForm(schemas=True))
+    made = flow(heard, 0, steps=(mask,), tolerant=True)
+    made.put(fetched(0, 3, encode([plain(0, short), plain(1, long), plain(2, short)])))
+    assert [offset for batch in take_all(made) for offset in offsets_of(batch)] == [0, 2]
+    assert [error.offset for each in heard.skipped for error in each.kept] == [1]
 
 
 def test_what_was_copied_before_is_not_judged_again() -> None:
