@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from mirror_connect.connectors.config.java_maps import in_hash_order
 from mirror_connect.connectors.json_steps.java_numbers import decimal_double, decimal_long
 from mirror_connect.connectors.record_errors import StepError
 from mirror_connect.connectors.record_steps import JsonChange
+
+# Of the names that Flatten makes, in characters. A record of 1 MB can have long names for gigabytes.
+MOST_OF_NAMES: Final = 32 << 20
+TOO_LONG_NAMES: Final = f"it becomes too large: its names would have more than {MOST_OF_NAMES} characters"
 
 
 def kind_of(value: object) -> str:
@@ -185,22 +189,27 @@ class Flatten(JsonChange):
         if not any(isinstance(member, dict) for member in fields.values()):
             return value
         pairs: list[tuple[str, Any]] = []
-        self._add(fields, "", pairs)
+        self._add(fields, "", pairs, MOST_OF_NAMES)
         flat = dict(pairs)
         if len(flat) < len(pairs):
             # Two get one name. Kafka keeps the one that comes last in its HashMaps.
             pairs.clear()
-            self._add(in_hash_order(fields), "", pairs)
+            self._add(in_hash_order(fields), "", pairs, MOST_OF_NAMES)
             flat = dict(pairs)
         return flat
 
-    def _add(self, fields: dict[str, Any], prefix: str, pairs: list[tuple[str, Any]]) -> None:
+    def _add(self, fields: dict[str, Any], prefix: str, pairs: list[tuple[str, Any]], left: int) -> int:
+        """`left`: how many characters the names may still have, and what remains of that. StepError."""
         for own, member in fields.items():
             name = f"{prefix}{self.delimiter}{own}" if prefix else own
+            left -= len(name)
+            if left < 0:
+                raise StepError(TOO_LONG_NAMES)
             if isinstance(member, dict):
-                self._add(member, name, pairs)
+                left = self._add(member, name, pairs, left)
             else:
                 pairs.append((name, member))
+        return left
 
 
 @dataclass(frozen=True, slots=True)

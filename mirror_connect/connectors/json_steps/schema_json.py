@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from sys import getsizeof
 from typing import Any, Final
 
 from mirror_connect.connectors.json_steps.connect_schema import LOGICAL, Fields, Schema, Type
 from mirror_connect.connectors.json_steps.java_numbers import wrapped
+from mirror_connect.connectors.json_steps.kept_schemas import KEPT
 from mirror_connect.connectors.json_steps.payload import default_of, writer_of
 from mirror_connect.connectors.record_errors import StepError
 
@@ -85,6 +87,7 @@ def schema_text(schema: Schema, *, numeric: bool, replace_nulls: bool) -> str:
     if made is None:
         made = f"{{{_members(schema, numeric, replace_nulls)}}}"
         schema.made[key] = made
+        KEPT.grow(getsizeof(made))
     return made
 
 

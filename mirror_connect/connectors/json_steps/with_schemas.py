@@ -21,6 +21,8 @@ from mirror_connect.connectors.json_steps.connect_schema import (
     plain,
 )
 from mirror_connect.connectors.json_steps.fields import (
+    MOST_OF_NAMES,
+    TOO_LONG_NAMES,
     ExtractField,
     Flatten,
     HoistField,
@@ -29,6 +31,7 @@ from mirror_connect.connectors.json_steps.fields import (
     ReplaceField,
     ValueToKey,
 )
+from mirror_connect.connectors.json_steps.kept_schemas import KEPT, size_of
 from mirror_connect.connectors.json_steps.timestamps import Instant, TimestampConverter
 from mirror_connect.connectors.json_steps.typed_values import cast_value, masked
 from mirror_connect.connectors.record_errors import StepError
@@ -37,8 +40,8 @@ from mirror_connect.connectors.record_steps import JsonChange
 # A value and the record's time → the new value.
 _Apply = Callable[[Any, int], Any]
 _Typed = tuple[Schema, _Apply]
-# A topic may have many schemas, and each partition has its own InsertField.
-_MOST_MADE: Final = 10_000
+# Bytes of a name in a path, which is there once more in each path.
+_WORD: Final = 8
 
 
 def changed(change: JsonChange, schema: Schema, value: Any, timestamp: int) -> tuple[Schema, Any]:
@@ -48,10 +51,10 @@ def changed(change: JsonChange, schema: Schema, value: Any, timestamp: int) -> t
     # By identity: to hash a change takes as long as to apply it.
     found = schema.made.get(id(change))
     if found is None or found[0] is not change:
-        if len(schema.made) > _MOST_MADE:
-            schema.made.clear()
         found = (change, *_TYPED[type(change)](change, schema))
         schema.made[id(change)] = found
+        # A topic may have many schemas, and each partition has its own InsertField.
+        KEPT.grow(size_of(found[1]))
     return found[1], found[2](value, timestamp)
 
 
@@ -181,18 +184,24 @@ def _hoist(change: HoistField, schema: Schema) -> _Typed:
 def _flatten(change: Flatten, schema: Schema) -> _Typed:
     _is_struct(schema)
     fields, paths = Fields(), []
+    left = MOST_OF_NAMES
 
     def add(outer: Schema, prefix: str, path: tuple[str, ...], *, optional: bool) -> None:
+        nonlocal left
         for own, each in outer.fields.items():
-            name, here = f"{prefix}{change.delimiter}{own}" if path else own, (*path, own)
+            name = f"{prefix}{change.delimiter}{own}" if path else own
+            # Each struct has its path. That is as long where all names are short.
+            left -= len(name) + (len(path) * _WORD if each.type is Type.STRUCT else 0)
+            if left < 0:
+                raise StepError(TOO_LONG_NAMES)
             may_miss = optional or each.optional
             if each.type is Type.STRUCT:
-                add(each, name, here, optional=may_miss)
+                add(each, name, (*path, own), optional=may_miss)
             elif each.type is Type.MAP:
                 raise StepError("its schema has a map, which Flatten does not take")
             else:
                 fields.add(name, each.retyped(each.type, optional=may_miss, default=each.default, items=each.items))
-                paths.append((name, here[:-1], own, each.default))
+                paths.append((name, path, own, each.default))
 
     add(schema, "", (), optional=schema.optional)
 

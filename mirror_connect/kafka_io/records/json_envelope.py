@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mirror_connect.connectors.json_steps.connect_schema import Schema
+from mirror_connect.connectors.json_steps.kept_schemas import KEPT, Known
 from mirror_connect.connectors.json_steps.payload import reader_of, writer_of
 from mirror_connect.connectors.json_steps.schema_json import schema_of, schema_text
 from mirror_connect.connectors.record_errors import StepError
@@ -18,26 +19,11 @@ from mirror_connect.kafka_io.records import json_text
 
 _BEGIN: Final = b'{"schema":'
 _MIDDLE: Final = ',"payload":'
-# Schemas that are remembered, and those among them whose text is compared first.
-_MOST_SCHEMAS: Final = 1000
-_MOST_TEXTS: Final = 8
 _decoder: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=json_text.no_constant)
 _NO_ENVELOPE: Final = (
     "is no envelope of a schema and a payload, which schemas.enable=true needs. If it is plain JSON, set "
     "schemas.enable=false"
 )
-
-
-class _Known(NamedTuple):
-    """A text up to the payload, and its schema."""
-
-    begin: bytes
-    schema: Schema
-
-
-# By whether nulls become defaults: schemas by their parsed JSON as text, and the newest beginnings of envelopes.
-_schemas: Final[dict[bool, dict[str, Schema]]] = {False: {}, True: {}}
-_newest: Final[dict[bool, tuple[_Known, ...]]] = {False: (), True: ()}
 
 
 def read(data: bytes | None, form: JsonForm) -> tuple[Schema | None, Any]:
@@ -54,7 +40,7 @@ def read(data: bytes | None, form: JsonForm) -> tuple[Schema | None, Any]:
 
 
 def _read(data: bytes, form: JsonForm) -> tuple[Schema | None, Any]:
-    for known in _newest[form.replace_nulls]:
+    for known in KEPT.newest[form.replace_nulls]:
         if data.startswith(known.begin) and data.endswith(b"}"):
             try:
                 payload = _decoder.decode(data[len(known.begin) : -1].decode())
@@ -72,21 +58,20 @@ def _read(data: bytes, form: JsonForm) -> tuple[Schema | None, Any]:
 
 
 def _remembered(node: Any, data: bytes, form: JsonForm) -> Schema:
-    schemas = _schemas[form.replace_nulls]
+    replace_nulls = form.replace_nulls
     name = repr(node)
-    schema = schemas.get(name)
+    schema = KEPT.find(name, replace_nulls=replace_nulls)
     if schema is None:
-        schema = schema_of(node, replace_nulls=form.replace_nulls)
-        if len(schemas) >= _MOST_SCHEMAS:
-            schemas.clear()
-        schemas[name] = schema
+        schema = schema_of(node, replace_nulls=replace_nulls)
+        if not KEPT.keep(name, schema, replace_nulls=replace_nulls):
+            return schema
     if data.startswith(_BEGIN + b"{"):
         text = data.decode()
         first, end = _decoder.raw_decode(text, len(_BEGIN))
         # An object may have two members of one name, of which the last counts.
         if text.startswith(_MIDDLE, end) and repr(first) == name:
-            known = _Known(text[: end + len(_MIDDLE)].encode(), schema)
-            _newest[form.replace_nulls] = (known, *_newest[form.replace_nulls][: _MOST_TEXTS - 1])
+            known = Known(text[: end + len(_MIDDLE)].encode(), schema)
+            KEPT.keep_begin(known, replace_nulls=replace_nulls)
     return schema
 
 
