@@ -240,4 +240,5 @@ class AdminErrors:
 def _reason(error: KafkaError) -> str:
     """librdkafka's sentence without the connection's name before it and the counters after it."""
     text = re.sub(r"^(?:\w+://)?\S+?/\w+: ", "", error.str())
-    return re.sub(r" \(after [^)]*\)| \(\d+ identical error\(s\) suppressed\)", "", text).split("\n", 1)[0].strip()
+    # "(after 0ms in state CONNECT, 5 identical error(s) suppressed)", or one of the two.
+    return re.sub(r" \((?:after |\d+ identical)(?:[^()]|\([^()]*\))*\)", "", text).split("\n", 1)[0].strip()

@@ -32,6 +32,25 @@ def test_a_refused_login_ends_the_first_call_at_once(errors: AdminErrors) -> Non
     assert "Invalid username or password" in str(found)
 
 
+@pytest.mark.parametrize(
+    "counters",
+    [
+        "",
+        " (after 0ms in state CONNECT)",
+        " (after 0ms in state CONNECT, 5 identical error(s) suppressed)",
+        " (5 identical error(s) suppressed)",
+    ],
+)
+def test_the_sentence_of_a_closed_port_is_whole_whatever_is_counted_behind_it(
+    errors: AdminErrors, counters: str
+) -> None:
+    sentence = "Connect to ipv4#127.0.0.1:9 failed: Connection refused"
+    errors.note_error(KafkaError(KafkaError._RESOLVE, f"plaintext://127.0.0.1:9/bootstrap: {sentence}{counters}"))
+    found = errors.unreachable("asked", None)
+    assert isinstance(found, AddressUnknown)
+    assert f"({sentence})" in str(found)
+
+
 def test_a_refused_login_during_a_call_ends_it_at_once(errors: AdminErrors) -> None:
     errors.recovered()
     asked_at = time.monotonic()
