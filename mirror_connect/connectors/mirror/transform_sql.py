@@ -26,6 +26,7 @@ PYTHON: Final = f"{OF_STATEMENTS}python"
 TIMEOUT: Final = f"{OF_STATEMENTS}timeout.ms"
 SECRET: Final = f"{OF_STATEMENTS}secret."
 MOST_SECRETS: Final = 100
+_REFERENCE: Final = "${"
 # Of one statement. Spark's parser needs more than its JVM has for 9,000 nested brackets, and all tasks end with the JVM.
 MOST_CHARACTERS: Final = 20_000
 MOST_NESTED: Final = 50
@@ -121,9 +122,18 @@ def check_secrets(results: dict[str, ValidatedKey], config: Config, user: str) -
             found.errors.append(f"Invalid {setting}: {problem}")
         elif value == "":
             found.errors.append(f"Invalid {setting}: it is empty: give it a value, or leave it out")
+        elif value is not None and (problem := _problem_of_value(value)) is not None:
+            found.errors.append(f"Invalid {setting}: {problem}")
     if len(names) > MOST_SECRETS:
         results[SECRET + names[-1]].errors.append(f"Invalid {SECRET}*: more than {MOST_SECRETS} secrets")
     return names
+
+
+def check_resolved(secrets: Mapping[str, str]) -> None:
+    """ConfigError for a secret in whose value a reference is left. Of a config whose references are replaced."""
+    for name, value in secrets.items():
+        if (problem := _problem_of_value(value)) is not None:
+            raise ConfigError(SECRET + name, None, problem)
 
 
 def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
@@ -184,6 +194,13 @@ def too_much(text: str) -> str | None:
 
 def _secret_names(config: Config) -> list[str]:
     return sorted(name.removeprefix(SECRET) for name in config if name.startswith(SECRET))
+
+
+def _problem_of_value(value: str) -> str | None:
+    """A reference without a value stays as text, which everybody can read. Hashes would be made with that text."""
+    if _REFERENCE not in value:
+        return None
+    return "it holds ${…}: correct the reference, or the config provider. A secret itself can't have these characters"
 
 
 def _problem_of_name(name: str, names: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform, transform_of
-from mirror_connect.connectors.mirror.transform_sql import SQL
+from mirror_connect.connectors.mirror.transform_sql import SQL, check_resolved
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
@@ -52,6 +52,8 @@ class Computing(Protocol):
 def begin_computing(config: Mapping[str, str | None], computing: Computing | None) -> None:
     """Begins what a task's config wants. ConfigError if Spark does something else: then no record may be copied.
 
+    ConfigError for a secret that its config provider does not give now, whatever it gave when the config was validated.
+
     `computing`: what this process has; None: nothing transforms its records.
     """
     wanted = transform_of(config)
@@ -60,6 +62,7 @@ def begin_computing(config: Mapping[str, str | None], computing: Computing | Non
         setting = SQL if wanted is None else setting_of_transform(wanted)
         raise ConfigError(setting, None, "Spark has another one for this task, or none. Restart the task")
     if computing is not None and wanted is not None:
+        check_resolved(wanted.secrets)
         computing.begin(wanted.secrets, tolerant=config.get("errors.tolerance") == "all")
 
 

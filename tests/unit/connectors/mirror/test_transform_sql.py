@@ -69,6 +69,8 @@ def test_nothing_shows_a_secret_and_sparks_driver_never_has_it() -> None:
         pytest.param({VALUE_SCHEMA: "id INT"}, [VALUE_SCHEMA], id="schema_without_a_statement"),
         pytest.param({f"{SECRET}salt": "x"}, [f"{SECRET}salt"], id="secret_without_a_statement"),
         pytest.param({SQL: TEXT, f"{SECRET}salt": ""}, [f"{SECRET}salt"], id="empty_secret"),
+        pytest.param({SQL: TEXT, f"{SECRET}salt": "${env:SALT}"}, [f"{SECRET}salt"], id="reference_without_a_value"),
+        pytest.param({SQL: TEXT, f"{SECRET}salt": "a${x"}, [f"{SECRET}salt"], id="half_of_a_reference"),
         pytest.param({SQL: TEXT, f"{SECRET}my-salt": "x"}, [f"{SECRET}my-salt"], id="no_name_of_sql"),
         pytest.param({SQL: TEXT, SECRET: "x"}, [SECRET], id="secret_without_a_name"),
         pytest.param(
@@ -93,6 +95,14 @@ def test_a_statement_never_comes_from_a_config_provider() -> None:
     assert list(found) == [SQL]
     assert "${file:/s:pepper}" in found[SQL][0]
     assert "geheim" not in str(found)
+
+
+def test_a_secret_that_a_provider_gives_is_taken_and_one_with_a_reference_left_is_not_shown() -> None:
+    written: dict[str, str | None] = {SQL: TEXT, f"{SECRET}salt": "${env:SALT}"}
+    assert errors({SQL: TEXT, f"{SECRET}salt": "geheim$"}, written) == {}
+    found = errors({SQL: TEXT, f"{SECRET}salt": "geheim${env:MORE}"}, written)
+    assert list(found) == [f"{SECRET}salt"]
+    assert not any(text in str(found) for text in ("geheim", "MORE"))
 
 
 @pytest.mark.parametrize("config", [{SQL: ""}, {SQL: TEXT, f"{SECRET}1": "x"}, {SQL: "(" * 51}])

@@ -63,6 +63,15 @@ def test_a_task_whose_config_says_something_else_copies_nothing(
         begin_computing(config, computing)
 
 
+def test_a_task_whose_secret_is_still_a_reference_copies_nothing() -> None:
+    computing = Computing("SELECT * FROM records", ("SALT",))
+    with pytest.raises(ConfigError) as refused:
+        begin_computing({**SQL, "spark.transform.secret.SALT": "${env:SALT}"}, computing)
+    assert refused.value.name == "spark.transform.secret.SALT"
+    assert "SALT}" not in str(refused.value)
+    assert computing.secrets is None
+
+
 def test_an_error_of_a_record_comes_behind_the_records_before_it() -> None:
     batch = ComputedBatch(only(encode(some_records(1, 10))), 0, TopicPartition("orders", 0), (), lambda _: None)
     (piece,) = rewrite(batch.view, 0)
