@@ -417,6 +417,43 @@ def test_options_and_schemas_of_functions_are_literals(session: Any) -> None:
         assert statement(session, text).changes == (VALUE,)
 
 
+# The text, and what the line says.
+ADVICE: Final = {
+    "SELECT * FROM records WHERE": "WHERE has no condition",
+    "SELECT * FROM records GROUP": "GROUP BY is not taken",
+    "SELECT value FORM records": "FROM records is missing",
+    "SELECT * FROM records WHERE value.country IN (SELECT 'EU')": "a subquery is not taken",
+    "SELECT value.id, value.country FROM records": "named_struct",
+    "SELECT value.id AS value, value.country AS value FROM records": "named_struct",
+    "SELECT sha2(secrets.sugar, 256) AS key FROM records": "set spark.transform.secret.sugar",
+    "SELECT upper(r.secrets.sugar) AS key FROM records r": "set spark.transform.secret.sugar",
+    "SELECT * FROM records WHERE key.id = 1": "set spark.transform.key.schema",
+    "SELECT * FROM records WHERE records.key.id = 1": "set spark.transform.key.schema",
+    "SELECT * FROM records WHERE country = 'EU'": "did you mean value.country?",
+    "SELECT * FROM records r WHERE upper(r.Country) = 'EU'": "did you mean value.Country?",
+}
+
+
+@pytest.mark.parametrize("secrets", [(), ("salt",)], ids=["no_secret", "another_secret"])
+@pytest.mark.parametrize("text", ADVICE)
+def test_a_line_says_what_to_write_or_to_set(session: Any, text: str, secrets: tuple[str, ...]) -> None:
+    with pytest.raises(StatementError) as refused:
+        statement(session, text, SCHEMA, secrets)
+    assert ADVICE[text] in refused.value.line(text)
+
+
+def test_names_with_and_without_the_tables_name_are_taken(session: Any) -> None:
+    found = statement(
+        session,
+        """SELECT sha2(concat(secrets.Salt, r.secrets.salt, r.value.email), 256) AS key,
+                  filter(r.headers, country -> country.key <> 'id') AS headers
+           FROM records r WHERE r.value.country = 'EU' AND `value`.`id` > 1""",
+        SCHEMA,
+        ["salt"],
+    )
+    assert found.columns == ("value", "headers", "secrets")
+
+
 @pytest.mark.parametrize("text", REFUSED, ids=[each.replace("\n", " ") for each in REFUSED])
 def test_what_is_no_step_of_one_record_is_refused_with_its_place(session: Any, text: str) -> None:
     with pytest.raises(StatementError) as refused:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.spark_jobs.compute.expressions import at, check_parsed, each, kind
+from mirror_connect.spark_jobs.compute.known_names import check_alias
 from mirror_connect.spark_jobs.compute.lookup_joins import ParsedJoin, parsed_joins
 from mirror_connect.spark_jobs.compute.records_table import CHANGEABLE, COLUMNS, RECORDS
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ONE: Final = "a statement is one SELECT … FROM records, with or without LEFT JOIN of lookups and WHERE"
+_SEVERAL: Final = "Several fields become one value by named_struct('id', value.id, 'name', value.name) AS value"
 # Why not, by the plan's class.
 _REFUSED: Final = {
     "Aggregate": "GROUP BY is not taken: a statement sees one record at a time",
@@ -75,7 +77,9 @@ def parsed_select(session: SparkSession, text: str, lookups: Sequence[Lookup] = 
     below, joins = parsed_joins(below, lookups)
     alias = RECORDS
     if kind(below) == "SubqueryAlias":
-        alias, below = str(below.identifier().name()), below.child()
+        alias = str(below.identifier().name())
+        check_alias(alias, at(below))
+        below = below.child()
     if kind(below) != "UnresolvedRelation":
         raise _refused(below)
     _check_table(below)
@@ -120,7 +124,7 @@ def _changed(plan: Any, alias: str) -> tuple[dict[str, Any], StatementError | No
         for item in each(plan.projectList()):
             _add(item, alias, changed, kept, places)
         for column in kept & changed.keys():
-            raise StatementError(f"column {column} is there twice", places[column])
+            raise StatementError(f"column {column} is there twice. {_SEVERAL}", places[column])
     except StatementError as error:
         return changed, error
     return changed, None
@@ -142,14 +146,14 @@ def _add(item: Any, alias: str, changed: dict[str, Any], kept: set[str], places:
             return
     if name != "Alias":
         shown = item.child() if name in ("UnresolvedAlias", "MultiAlias") else item
-        raise StatementError(f"{shown.sql()} has no name: write … AS value", at(shown))
+        raise StatementError(f"{shown.sql()} has no name: write … AS value. {_SEVERAL}", at(shown))
     column, expression = str(item.name()).lower(), item.child()
     _check_name(column, str(item.name()), item)
     if kind(expression) == "UnresolvedAttribute" and _own_column(expression, alias) == column:
         kept.add(column)
         return
     if column in changed:
-        raise StatementError(f"column {column} is there twice", at(item))
+        raise StatementError(f"column {column} is there twice. {_SEVERAL}", at(item))
     changed[column] = expression
     places[column] = at(item)
 

@@ -23,6 +23,7 @@ from mirror_connect.spark_jobs.compute.expressions import (
     nodes,
     null_if_it_fails,
 )
+from mirror_connect.spark_jobs.compute.known_names import check_names
 from mirror_connect.spark_jobs.compute.lookup_joins import (
     LookupJoin,
     Tables,
@@ -232,6 +233,7 @@ def _check_changed(table: DataFrame, name: str, expression: Any, text: str) -> s
 def _analysed(table: DataFrame, expression: Any, text: str) -> tuple[DataFrame, set[str]]:
     """A frame of this one column, and the columns of the table that it needs. StatementError."""
     index = at(expression)
+    check_names(expression, table.schema)
     with spark_errors(text):
         found = table.select(column_of(expression).alias("it"))
         plan = found._jdf.queryExecution().analyzed()

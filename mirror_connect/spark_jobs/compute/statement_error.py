@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 _MOST: Final = 600
+_FROM: Final = re.compile(r"\bFROM\b", re.IGNORECASE)
 
 
 class StatementError(Exception):
@@ -57,9 +59,22 @@ def spark_errors(text: str, *, setting: str | None = None) -> Iterator[None]:
 def _error_of(error: PySparkException, text: str, setting: str | None) -> StatementError:
     message = error.getMessage() or str(error)
     line = " ".join(message.split("\n\nJVM stacktrace", maxsplit=1)[0].split("\n== SQL", maxsplit=1)[0].split())
+    if setting is None:
+        line = _plainer(error, text) or line
     if len(line) > _MOST:
         line = f"{line[:_MOST]} …"
     return StatementError(line, None if setting else _index(error, text), setting=setting)
+
+
+def _plainer(error: PySparkException, text: str) -> str | None:
+    """What is wrong with a statement, where Spark's parser says something else."""
+    condition = error.getCondition()
+    if condition == "PARSE_SYNTAX_ERROR" and _FROM.search(text) is None:
+        return "FROM records is missing: a statement is SELECT … FROM records"
+    # Without a FROM it takes `SELECT 'EU'` for a literal, as DATE '2026-01-01' is one.
+    if condition == "UNSUPPORTED_TYPED_LITERAL" and "SELECT" in (error.getMessageParameters() or {}).values():
+        return "a subquery is not taken: a statement sees one record at a time. Write IN ('EU', 'UK')"
+    return None
 
 
 def _index(error: Any, text: str) -> int | None:
