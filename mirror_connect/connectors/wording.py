@@ -20,6 +20,8 @@ _FORMER: Final[Mapping[str, str]] = {
     "rest.host.name": "listeners",
     "rest.port": "listeners",
 }
+# Of transformations: by the last part of the name.
+_FORMER_LAST: Final[Mapping[str, str]] = {"blacklist": "exclude", "whitelist": "include"}
 
 
 def counted(count: int, noun: str) -> str:
@@ -38,8 +40,9 @@ def unknown_names_line(unknown: Iterable[str], known: Collection[str], what: str
 
 def successor(name: str, known: Collection[str]) -> str | None:
     """The known name that replaced one of an earlier release of Kafka; None if the name is none."""
-    replaced_by = _FORMER.get(name)
-    return replaced_by if replaced_by in known else None
+    prefix, dot, last = name.rpartition(".")
+    replaced_by = _FORMER.get(name) or f"{prefix}{dot}{_FORMER_LAST.get(last, last)}"
+    return replaced_by if replaced_by in known and replaced_by != name else None
 
 
 def likely_name(name: str, known: Collection[str]) -> str | None:

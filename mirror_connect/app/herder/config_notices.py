@@ -10,6 +10,7 @@ from typing import Final
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
+from mirror_connect.connectors.config.alias_settings import idle_alias_settings
 from mirror_connect.connectors.config.converter_settings import unapplied_converters
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
 from mirror_connect.connectors.definition import ConnectorDefinition
@@ -132,7 +133,8 @@ class ConfigNotices:
         if idle := idle_transaction_settings(config, self._exactly_once):
             yield f"Without effect, as this worker has no exactly.once.source.support=enabled: {', '.join(idle)}"
         unknown, misplaced = names_without_effect(() if self._derived else config)
-        line = unknown_names_line(unknown, KNOWN_NAMES, "properties")
+        idle_of_aliases, of_aliases = idle_alias_settings(config)
+        line = unknown_names_line([*unknown, *idle_of_aliases], (*KNOWN_NAMES, *of_aliases), "properties")
         if line is not None:
             yield line
         if misplaced:

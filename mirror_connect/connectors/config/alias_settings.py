@@ -29,6 +29,7 @@ from mirror_connect.connectors.config.table import (
     Validator,
 )
 from mirror_connect.connectors.config.validators import distinct, not_empty, not_null, stands_for
+from mirror_connect.connectors.config.values import parse
 from mirror_connect.connectors.user_code.java_characters import JavaRegexError
 from mirror_connect.connectors.user_code.java_regex import compile_java
 from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES, PREDICATE, TRANSFORMATION
@@ -179,6 +180,23 @@ def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written:
         if config.get(name, "") is None:
             found[name].errors.append(NULL_REFUSED)
     return found
+
+
+def idle_alias_settings(config: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The settings of transformations and predicates that nobody reads, in a valid config; and all that could be read.
+
+    Kafka's worker ignores them, too. A misspelt one may leave in the records what it should have left out.
+    """
+    idle: list[str] = []
+    known: list[str] = []
+    for kind in _KINDS:
+        aliases = parse(config.get(kind.setting), LIST)[1] or ()
+        for alias in dict.fromkeys(aliases):
+            named = parse(config.get(f"{kind.setting}.{alias}.type"), CLASS)[1]
+            known += [key.name for key in kind.keys(alias, named if isinstance(named, str) else None)]
+        taken = frozenset(known)
+        idle += [name for name in config if name.startswith(f"{kind.setting}.") and name not in taken]
+    return idle, known
 
 
 def shown_aliases(setting: str, aliases: Sequence[str], config: Given, as_written: Given) -> list[str]:

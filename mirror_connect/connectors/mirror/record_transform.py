@@ -17,6 +17,7 @@ from mirror_connect.connectors.mirror.transform_sql import (
     check_lookups,
     check_secrets,
     check_sql,
+    check_unknown,
     secrets_of_config,
     transform_sql_of,
 )
@@ -52,6 +53,7 @@ def setting_of_transform(transform: RecordTransform) -> str:
 
 def check_transform(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
     """Adds the errors that can be known here, and an entry for each secret."""
+    check_unknown(results, config)
     if PYTHON not in config:
         check_sql(results, config, as_written)
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 from mirror_connect.connectors.config.table import LOW, PASSWORD, STRING, Key, ValidatedKey
@@ -27,6 +28,8 @@ TIMEOUT: Final = f"{OF_STATEMENTS}timeout.ms"
 SECRET: Final = f"{OF_STATEMENTS}secret."
 MOST_SECRETS: Final = 100
 _REFERENCE: Final = "${"
+# `sq1` is as like to `sql` as this.
+_LIKENESS: Final = 0.6
 # Of one statement. Spark's parser needs more than its JVM has for 9,000 nested brackets, and all tasks end with the JVM.
 MOST_CHARACTERS: Final = 20_000
 MOST_NESTED: Final = 50
@@ -36,9 +39,35 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Config = Mapping[str, str | None]
 
 
+_NAMES: Final = (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON, TIMEOUT, REFRESH)
+
+
 def is_of_connectors(name: str) -> bool:
     """Whether a connector's config has this setting. Any other `spark.transform.NAME` is of Spark, in the worker's file."""
-    return name in (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON, TIMEOUT) or name.startswith((SECRET, LOOKUP))
+    return name in _NAMES or name.startswith((SECRET, LOOKUP))
+
+
+def check_unknown(results: dict[str, ValidatedKey], config: Config) -> None:
+    """Adds an error for each setting that is none of these. Without it, records would be copied as they are."""
+    for setting in config:
+        if not setting.startswith(OF_STATEMENTS) or is_of_connectors(setting):
+            continue
+        name = setting.removeprefix(OF_STATEMENTS)
+        near = _near(name)
+        if near is None:
+            there = ", ".join((*_NAMES, f"{SECRET}NAME", f"{LOOKUP}NAME"))
+            near = f"there are {there}. A setting of Spark belongs in the worker's file"
+        found = results.setdefault(setting, ValidatedKey(setting, None, None, None, []))
+        found.errors.append(f"Invalid {setting}: a connector has no such setting: {near}")
+
+
+def _near(name: str) -> str | None:
+    """What may have been meant by a name without the prefix that all settings have."""
+    first, dot, rest = name.partition(".")
+    if dot and (kinds := get_close_matches(first.lower(), ("secret", "lookup"), 1, _LIKENESS)):
+        return f"did you mean {OF_STATEMENTS}{kinds[0]}.{rest}?"
+    near = get_close_matches(name.lower(), [each.removeprefix(OF_STATEMENTS) for each in _NAMES], 1, _LIKENESS)
+    return f"did you mean {OF_STATEMENTS}{near[0]}?" if near else None
 
 
 @dataclass(frozen=True, slots=True)

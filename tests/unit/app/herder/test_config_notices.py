@@ -85,6 +85,35 @@ def test_an_unknown_property_is_named_with_what_it_resembles(
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("transforms.a.excludes", "{} (did you mean transforms.a.exclude?)", id="misspelt"),
+        pytest.param("transforms.a.blacklist", "{} (transforms.a.exclude replaced it)", id="of_an_earlier_kafka"),
+        pytest.param("transforms.b.type", "{} (did you mean transforms.a.type?)", id="of_no_alias"),
+        pytest.param("predicates.p.names.of.topics", "{}", id="of_a_predicate"),
+    ],
+)
+@pytest.mark.parametrize("derived", [False, True], ids=["of_rest", "of_a_file"])
+def test_a_setting_that_a_transformation_does_not_have_is_named(
+    derived: bool, name: str, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {
+        **VALID,
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "transforms": "a",
+        "transforms.a.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+        "transforms.a.exclude": "card",
+        "transforms.a.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.p.pattern": "A.*",
+    }
+    assert not any("unknown" in line for line in said(caplog, config))
+    [line] = [each for each in said(caplog, {**config, name: "1"}, ConfigNotices(derived=derived)) if "unknown" in each]
+    assert line == f"Connector v: These properties are unknown and have no effect: {shown.format(name)}"
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "groups",

@@ -37,6 +37,27 @@ def test_a_statement_is_told_as_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("spark.transform.sq1", "did you mean spark.transform.sql?"),
+        ("spark.transform.SQL", "did you mean spark.transform.sql?"),
+        ("spark.transform.values.schema", "did you mean spark.transform.value.schema?"),
+        ("spark.transform.secrets.salt", "did you mean spark.transform.secret.salt?"),
+        ("spark.transform.lookups.regions.schema", "did you mean spark.transform.lookup.regions.schema?"),
+        ("spark.transform.driver.memory", "A setting of Spark belongs in the worker's file"),
+    ],
+)
+@pytest.mark.parametrize("more", [FUNCTION, {"spark.transform.sql": "SELECT * FROM records"}, {}])
+def test_a_misspelt_setting_is_refused_as_records_would_leave_as_they_are(
+    more: dict[str, str], name: str, text: str
+) -> None:
+    found = errors({**more, name: "geheim"})
+    assert list(found) == [name]
+    assert text in found[name][0]
+    assert "geheim" not in str(found)
+
+
+@pytest.mark.parametrize(
     ("more", "name", "text"),
     [
         ({"spark.transform.python": "masking"}, "spark.transform.python", "it must be written package.module:function"),
