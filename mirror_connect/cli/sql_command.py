@@ -153,9 +153,10 @@ def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], s
     for each in (interrupted.give_back, spark.end, interrupted.ignore):
         stack.callback(each)  # the last one runs first
     interrupted.listen()
-    spark.begin()
+    # Before Spark, which takes seconds to start and to end: what is wrong here is told at once.
     worker = stack.enter_context(connect(chosen)) if _asks_worker(chosen) else None
     link = _link(chosen, worker)
+    spark.begin()
     # Imported while the JVM comes up.
     from mirror_connect.query.run import Query, planned_result  # noqa: PLC0415
     from mirror_connect.query.witness import FileWitness  # noqa: PLC0415
@@ -170,7 +171,9 @@ def _answer(chosen: argparse.Namespace, text: str, options: Mapping[str, str], s
     more = False
     try:
         with watch:
+            watch.starting = True
             session = spark.session()
+            watch.starting = False
             # PySpark has taken SIGINT.
             interrupted.listen()
             ask = None if worker is None else lambda path: _found(worker, path)
@@ -249,7 +252,9 @@ def _link(chosen: argparse.Namespace, worker: WorkerClient | None) -> QueryLink:
         return link_of_config(file.name, config, given, isolation=isolation)
     if worker is None or (chosen.connector is None and given):
         return link_of_files(given, chosen.source_alias, isolation=isolation)
-    name = chosen.connector or only_source(source_configs(worker.get("/connectors", expand=["info"])), worker.url)
+    name = chosen.connector or only_source(
+        source_configs(worker.get("/connectors", expand=["info"])), worker.url, "--connector"
+    )
     try:
         config = worker.get(connector_path(name, "config"))
     except UnknownName as error:

@@ -156,8 +156,11 @@ def source_configs(listed: Any) -> dict[str, Mapping[str, str]]:
     return found
 
 
-def only_source(configs: Mapping[str, Mapping[str, str]], url: str) -> str:
-    """The name of the worker's one MirrorSourceConnector. QueryError if there are none, or several."""
+def only_source(configs: Mapping[str, Mapping[str, str]], url: str, option: str = CONNECTOR) -> str:
+    """The name of the worker's one MirrorSourceConnector. QueryError if there are none, or several.
+
+    `option`: the one that names a connector.
+    """
     if len(configs) == 1:
         return next(iter(configs))
     if not configs:
@@ -166,7 +169,7 @@ def only_source(configs: Mapping[str, Mapping[str, str]], url: str) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     raise QueryError(
         f"the worker at {url} has {len(names)} MirrorSourceConnectors: "
-        f"name one of {', '.join(names[:_SHOWN])}{more} as connector"
+        f"name one of {', '.join(names[:_SHOWN])}{more} by {option}"
     )
 
 

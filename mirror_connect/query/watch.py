@@ -29,7 +29,10 @@ class Reads(Protocol):
 
 
 class Watch:
-    """As a context, from the start to the end of a query. `interrupt` ends it; then `reason` says why."""
+    """As a context, from the start to the end of a query. `interrupt` ends it; then `reason` says why.
+
+    `starting`: whether Spark is not there yet, so that nothing can be read.
+    """
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.reason: str | None = None
+        self.starting = False
         self._reads = reads
         self._limits = limits
         self._say = say
@@ -80,7 +84,7 @@ class Watch:
             )
         elif self._clock() - self._told >= TOLD_EVERY_S:
             self._told = self._clock()
-            self._say(f"{seconds:.0f} s, {shown_size(size)} read")
+            self._say(f"{seconds:.0f} s, {'Spark is starting' if self.starting else f'{shown_size(size)} read'}")
         return self.reason is None
 
 

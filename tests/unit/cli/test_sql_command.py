@@ -161,6 +161,20 @@ def test_the_worker_tells_the_link(worker: WorkerClient, tmp_path: Path) -> None
     assert link.client("target")["bootstrap.servers"] == "b:9092"
 
 
+def test_of_several_source_connectors_one_has_to_be_named_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr("mirror_connect.query.session.start_jvm", lambda *given: started.append(given))
+    several = {name: {"info": {"config": CONFIG}} for name in ("m", "n")}
+    with worker_that_answers({LIST: several}) as there:
+        monkeypatch.setattr(sys, "argv", ["mirror-connect sql", "SELECT 1", "--worker", there.url])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert (ended.value.code, started) == (2, [])
+    assert "has 2 MirrorSourceConnectors: name one of m, n by --connector" in capsys.readouterr().err
+
+
 def test_a_connectors_file_tells_the_link(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text(json.dumps({"name": "m", "config": CONFIG}))

@@ -40,6 +40,18 @@ def test_a_limit_of_time_and_progress() -> None:
     assert watch.reason.startswith("stopped after 60 s, the limit of --timeout")
 
 
+def test_while_spark_starts_no_bytes_are_told() -> None:
+    now, told = [0.0], list[str]()
+    watch = Watch(_Reads(), Limits(0, 0), told.append, lambda: None, clock=lambda: now[0])
+    watch.starting = True
+    now[0] = TOLD_EVERY_S
+    assert watch.look()
+    watch.starting = False
+    now[0] = 2 * TOLD_EVERY_S
+    assert watch.look()
+    assert told == ["10 s, Spark is starting", "20 s, 0 B read"]
+
+
 def test_no_limits() -> None:
     reads = _Reads()
     reads.bytes_read = 1 << 60
