@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Final
 
 from mirror_connect.app.planning.last_records import SourceRecord, last_records
@@ -31,6 +32,7 @@ from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.connectors.secrets import HIDDEN, redact, resolved_secrets
+from mirror_connect.connectors.user_code.user_class import is_user_class
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
@@ -45,6 +47,7 @@ STATEMENT_BYTES: Final = 1 << 20
 _TELLING: Final = 6
 # For each part of it: topics, offsets, records.
 CALL_S: Final = 15.0
+_SHOWN_NAMES: Final = 5
 PREVIEW_S: Final = 45.0
 
 
@@ -201,12 +204,13 @@ class Previewer:
             records = [each if each.error is None else replace(each, error=each.error + goes) for each in records]
         secrets = resolved_secrets(raw, resolved)
         shown = await asyncio.to_thread(lambda: [_shown(each, secrets, before=before) for each in records])
-        return Preview(shown, line or None)
+        return Preview(shown, redact(line, secrets) or None)
 
     def _read(self, settings: Settings, count: int, topic: str | None) -> tuple[list[_Stepped], str]:
         """Records behind `transforms`, and why there may be fewer."""
         timeout = min(admin_timeout_s(settings), CALL_S)
-        remote = remote_topics(settings, self._topics(settings, timeout))
+        there = self._topics(settings, timeout)
+        remote = remote_topics(settings, there)
         if topic is not None and topic not in remote:
             return [], f"the connector would not copy {topic}, or there is no such topic"
         partitions = [
@@ -219,6 +223,8 @@ class Previewer:
         identity = client_id(settings.originals, "preview", configured=properties.get("client.id"))
         found, line = self._reads(properties, identity, partitions, count, timeout)
         chain, policy = chain_of(settings.originals), topic_selection(settings).policy
+        if all(map(policy.is_heartbeats, remote)) and not is_user_class(settings.originals.get("topic.filter.class")):
+            line = "; ".join(filter(None, (_nothing_matches(settings, there), line)))
         records = []
         for record in found:
             copied_to = remote[record.topic][0]
@@ -254,6 +260,15 @@ class Previewer:
                     taken[place], kept=became.kept, timestamp=became.timestamp, rest=became.rest, error=error
                 )
         return taken, line
+
+
+def _nothing_matches(settings: Settings, there: Iterable[str]) -> str:
+    """Of a config by which no topic is copied, but for heartbeats. `there`: the source's topics."""
+    named = settings.texts("topics")
+    near = [close[0] for each in named if (close := get_close_matches(each, list(there), 1))]
+    hint = f" (did you mean {', '.join(near[:_SHOWN_NAMES])}?)" if near else ""
+    more = " …" if len(named) > _SHOWN_NAMES else ""
+    return f"no topic of the source is copied by topics={','.join(named[:_SHOWN_NAMES])}{more}{hint}"
 
 
 def remote_topics(settings: Settings, found: Mapping[str, int]) -> dict[str, tuple[str, int]]:

@@ -131,6 +131,16 @@ async def test_records_are_shown_as_they_would_be_copied() -> None:
     ]
 
 
+async def test_topics_that_match_nothing_are_told_with_what_they_resemble() -> None:
+    source = FakeSource(record("heartbeats", 1, b"beat"))
+    shown = await previewed(source, {"topics": "ordres,nothing"})
+    assert shown.line == "no topic of the source is copied by topics=ordres,nothing (did you mean orders?)"
+    assert [each.topic for each in shown.records] == ["heartbeats"]
+    assert (await previewed(source, {"topics": "orders"})).line is None
+    given = await previewed(source, {"topics": "${file:/s:t}"}, resolved={"topics": "geheim"})
+    assert given.line == "no topic of the source is copied by topics=[hidden]"
+
+
 MASKED = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
