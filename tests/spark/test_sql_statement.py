@@ -422,7 +422,6 @@ ADVICE: Final = {
     "SELECT * FROM records WHERE": "WHERE has no condition",
     "SELECT * FROM records GROUP": "GROUP BY is not taken",
     "SELECT value FORM records": "FROM records is missing",
-    "SELECT * FROM records WHERE value.country IN (SELECT 'EU')": "a subquery is not taken",
     "SELECT value.id, value.country FROM records": "named_struct",
     "SELECT value.id AS value, value.country AS value FROM records": "named_struct",
     "SELECT sha2(secrets.sugar, 256) AS key FROM records": "set spark.transform.secret.sugar",

@@ -68,12 +68,8 @@ def _error_of(error: PySparkException, text: str, setting: str | None) -> Statem
 
 def _plainer(error: PySparkException, text: str) -> str | None:
     """What is wrong with a statement, where Spark's parser says something else."""
-    condition = error.getCondition()
-    if condition == "PARSE_SYNTAX_ERROR" and _FROM.search(text) is None:
+    if error.getCondition() == "PARSE_SYNTAX_ERROR" and _FROM.search(text) is None:
         return "FROM records is missing: a statement is SELECT … FROM records"
-    # Without a FROM it takes `SELECT 'EU'` for a literal, as DATE '2026-01-01' is one.
-    if condition == "UNSUPPORTED_TYPED_LITERAL" and "SELECT" in (error.getMessageParameters() or {}).values():
-        return "a subquery is not taken: a statement sees one record at a time. Write IN ('EU', 'UK')"
     return None
 
 
