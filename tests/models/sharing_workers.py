@@ -155,7 +155,7 @@ class SharingWorker(ConnectorWorker):
             for number, config in enumerate(snapshot.tasks(CONNECTOR) if runs else ())
         }
         self.supervisor.want(
-            {task: wanted[task] for task in self._assigned & wanted.keys()}, snapshot.owners, snapshot.offset
+            {task: wanted[task] for task in sorted(self._assigned & wanted.keys())}, snapshot.owners, snapshot.offset
         )
 
     async def work(self) -> None:

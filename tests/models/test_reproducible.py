@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,22 +25,26 @@ from tests.models.search import Found, search, the_limit_is_heard
 from tests.models.traces import MODELS, digest
 
 ROOT = Path(__file__).resolve().parents[2]
-# A known fault of the model of sharing workers: on a busy machine a life of it may take another course.
-SAME = tuple(model for model in MODELS if model != "sharing")
+# Each gives sets of names another order; with one of them alone a difference was seen in every second run.
+HASH_SEEDS = (3, 7, 11)
 
 
 @pytest.mark.timeout(900)
-def test_the_same_seed_gives_the_same_lives_again_and_in_another_process() -> None:
-    # There sets have another order, and fewer modules are loaded.
-    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+def test_the_same_seed_gives_the_same_lives_again_and_in_other_processes() -> None:
+    with ExitStack() as stack:
+        others = [stack.enter_context(_another_process(seed)) for seed in HASH_SEEDS]
+        here = {model: digest(model) for model in MODELS}
+        again = {model: digest(model) for model in MODELS}
+        there = [other.communicate(timeout=600)[0] for other in others]
+    assert [other.returncode for other in others] == [0] * len(others)
+    assert [again, *(json.loads(printed.splitlines()[-1]) for printed in there)] == [here] * (1 + len(others))
+
+
+def _another_process(hash_seed: int) -> subprocess.Popen[str]:
+    """Fewer modules are loaded there."""
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
     command = [sys.executable, "-m", "tests.models.traces"]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as other:
-        here = {model: digest(model) for model in SAME}
-        again = {model: digest(model) for model in SAME}
-        there, _ = other.communicate(timeout=600)
-    assert other.returncode == 0
-    found = json.loads(there.splitlines()[-1])
-    assert here == again == {model: found[model] for model in SAME}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_failed_schedule_is_made_smaller_by_so_many_tries_and_no_more() -> None:
