@@ -9,7 +9,7 @@ import base64
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -36,6 +36,9 @@ _MOST_DIGITS: Final = 20
 # More of them take Python too long, which refuses them.
 _MOST_DECIMAL_DIGITS: Final = sys.int_info.default_max_str_digits
 _TOO_MANY_DIGITS: Final = f"has a decimal of more than {_MOST_DECIMAL_DIGITS} digits"
+# Of what is written within one value. A null of 4 bytes may become a default of a megabyte, as often as an array has it.
+MOST_WRITTEN: Final = 32 << 20
+_NESTED: Final = frozenset({Type.STRUCT, Type.ARRAY, Type.MAP})
 _WRONG: Final = "has a payload that is not what its schema says: {} is wanted"
 
 
@@ -264,6 +267,8 @@ def _writer(schema: Schema, numeric: bool, replace_nulls: bool) -> Writer:
             (f"{_quoted(name)}:", name, writer_of(each, numeric=numeric, replace_nulls=replace_nulls))
             for name, each in schema.fields.items()
         ]
+        if any(each.type in _NESTED for each in schema.fields.values()):
+            return lambda value: f"{{{_joined(begin + write(value[name]) for begin, name, write in members)}}}"
         return lambda value: f"{{{','.join([begin + write(value[name]) for begin, name, write in members])}}}"
     if kind in (Type.ARRAY, Type.MAP):
         return _container_writer(schema, numeric, replace_nulls)
@@ -274,12 +279,23 @@ def _container_writer(schema: Schema, numeric: bool, replace_nulls: bool) -> Wri
     assert schema.items is not None
     items = writer_of(schema.items, numeric=numeric, replace_nulls=replace_nulls)
     if schema.type is Type.ARRAY:
-        return lambda value: f"[{','.join(map(items, value))}]"
+        return lambda value: f"[{_joined(map(items, value))}]"
     assert schema.keys is not None
     if schema.keys.type is Type.STRING:
-        return lambda value: f"{{{','.join(f'{_quoted(name)}:{items(each)}' for name, each in value.items())}}}"
+        return lambda value: f"{{{_joined(f'{_quoted(name)}:{items(each)}' for name, each in value.items())}}}"
     keys = writer_of(schema.keys, numeric=numeric, replace_nulls=replace_nulls)
-    return lambda value: f"[{','.join(f'[{keys(key)},{items(each)}]' for key, each in value)}]"
+    return lambda value: f"[{_joined(f'[{keys(key)},{items(each)}]' for key, each in value)}]"
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """All of them with commas between. StepError as soon as they are too large, before the rest is made."""
+    made, size = [], 0
+    for each in texts:
+        size += len(each)
+        if size > MOST_WRITTEN:
+            raise StepError(f"becomes too large: it has more than {MOST_WRITTEN} characters")
+        made.append(each)
+    return ",".join(made)
 
 
 def _float_text(value: float) -> str:
