@@ -29,8 +29,8 @@ from benchmarks.plan import (
     Durations,
 )
 from benchmarks.rig import Rig
-from benchmarks.sides import NONE, OURS, Side, connector_config, in_turns, open_side
-from benchmarks.throughput import Copier, drop, line, prepare
+from benchmarks.sides import NONE, OURS, Side, connector_config, open_side
+from benchmarks.throughput import Copier, prepare, rounds_of
 
 FILTER: Final = "filter"
 REWRITE: Final = "hash and rewrite"
@@ -113,15 +113,12 @@ def _costs(rig: Rig, side: Side, durations: Durations, console: Console) -> list
     rounds = 1 if quick else ROUNDS
     seconds = 4.0 if quick else COPY_S
     work = prepare(rig, COMPUTE, durations.copying(seconds, durations.warm_up / 2), console)
-    spans: dict[str, list[Span]] = defaultdict(list)
     copier = Copier(work, side)
-    for number in range(-1, rounds):
-        for name in in_turns(tuple(STATEMENTS), number):
-            copied = _of_source(copier.turn(STATEMENTS[name], SHARES[name]), SHARES[name])
-            drop(rig, copier.remotes)
-            if number >= 0:
-                spans[name].append(copied)
-            console.say(f"{name}{'' if number >= 0 else ', warming up'}: {line(copied)}")
+
+    def turn(name: str) -> Span:
+        return _of_source(copier.turn(STATEMENTS[name], SHARES[name]), SHARES[name])
+
+    spans = rounds_of(tuple(STATEMENTS), rounds, turn, copier, console)
     return [_computed(name, spans[name]) for name in STATEMENTS]
 
 

@@ -6,7 +6,7 @@ All sides are warmed up and run all the while; a side that has no turn waits at 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -214,6 +214,21 @@ class Copier:
         side.wait_running("copy")
         time.sleep(REST_S)
         return together(spans)
+
+
+def rounds_of(
+    names: Sequence[str], rounds: int, turn: Callable[[str], Span], copier: Copier, console: Console
+) -> dict[str, list[Span]]:
+    """What each of these copies in its turn of each round, by name. A round in front of them does not count."""
+    spans: dict[str, list[Span]] = {name: [] for name in names}
+    for number in range(-1, rounds):
+        for name in in_turns(names, number):
+            copied = turn(name)
+            drop(copier.rig, copier.remotes)
+            if number >= 0:
+                spans[name].append(copied)
+            console.say(f"{name}{'' if number >= 0 else ', warming up'}: {line(copied)}")
+    return spans
 
 
 def drop(rig: Rig, remotes: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ transformation.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -18,8 +17,8 @@ from benchmarks.findings import STEADY, Aim, Table
 from benchmarks.payload import MARK
 from benchmarks.plan import AIM_TRANSFORMS, TRANSFORMS, Durations
 from benchmarks.rig import Rig
-from benchmarks.sides import NONE, OURS, in_turns, open_side
-from benchmarks.throughput import Copier, drop, line, prepare
+from benchmarks.sides import NONE, OURS, open_side
+from benchmarks.throughput import Copier, prepare, rounds_of
 
 RE_ENCODED: Final = "re-encoding alone"
 _KAFKAS: Final = "org.apache.kafka.connect.transforms."
@@ -70,18 +69,11 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (OURS
     quick = durations.rounds < ROUNDS
     rounds = 1 if quick else ROUNDS
     seconds = 4.0 if quick else COPY_S
-    spans: dict[str, list[Span]] = defaultdict(list)
     with Rig() as rig, open_side(OURS, rig.target) as side:
         # A copier divides its seconds by the rounds.
         timed = durations.copying(seconds, durations.warm_up / 2)
         copier = Copier(prepare(rig, TRANSFORMS, timed, console), side)
-        for number in range(-1, rounds):
-            for name in in_turns(tuple(SETTINGS), number):
-                copied = copier.turn(SETTINGS[name])
-                drop(rig, copier.remotes)
-                if number >= 0:
-                    spans[name].append(copied)
-                console.say(f"{name}{'' if number >= 0 else ', warming up'}: {line(copied)}")
+        spans = rounds_of(tuple(SETTINGS), rounds, lambda name: copier.turn(SETTINGS[name]), copier, console)
     return {"cost": [asdict(_transformed(name, spans)) for name in SETTINGS]}
 
 
