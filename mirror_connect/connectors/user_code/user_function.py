@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import mirror_connect
 from mirror_connect.connectors.user_code.user_class import PASSED_ON, PLUGIN_PATH
 
 FORM: Final = "package.module:function"
@@ -31,6 +32,9 @@ _ENTRY: Final = re.compile(rf"{_DOTTED}(?::[^\W\d]\w*)?")
 CHECK_S: Final = 20.0
 # A part of the text of an error.
 _SHOWN: Final = 300
+# Directories of Python's own modules, and of ours.
+_PYTHONS: Final = os.path.dirname(os.__file__) + os.sep
+_OURS: Final = os.path.dirname(mirror_connect.__file__) + os.sep
 
 
 class FunctionProblem(Exception):
@@ -113,13 +117,18 @@ def described(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """` (line 7 of masking.py)`, of the deepest place that is no part of Python's import; empty if there is none."""
-    frames = [
-        each
-        for each in traceback.extract_tb(error.__traceback__)
-        if not each.filename.startswith(("<frozen", os.path.dirname(importlib.__file__))) and each.filename != __file__
-    ]
+    """` (line 7 of masking.py)`, of the deepest place in the user's own files; empty if there is none."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_users(each.filename)]
     return f" (line {frames[-1].lineno} of {os.path.basename(frames[-1].filename)})" if frames else ""
+
+
+def _is_users(path: str) -> bool:
+    # Modules of C have a path like pyarrow/table.pxi, and frozen ones <frozen …>.
+    if not os.path.isabs(path) or path.startswith(_OURS):
+        return False
+    if "site-packages" in path:
+        return f"site-packages{os.sep}pyarrow{os.sep}" not in path
+    return not path.startswith(_PYTHONS)
 
 
 def function_problem(name: str, seconds: float = CHECK_S) -> str | None:

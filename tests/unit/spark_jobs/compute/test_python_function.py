@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -133,6 +135,19 @@ def test_records_that_fail_alone_are_found_and_their_texts_are_not_shown() -> No
     assert failed == {0: line.format(place), 10: line.format(place), 7: "no customer", 17: "no customer"}
     assert [row["__keep"] for row in found] == [row["__row"] not in failed for row in found]
     assert {row["value"] for row in found if row["__keep"]} == {b"x"}
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        pytest.param(lambda records: records["no such"], id="pyarrow"),
+        pytest.param(lambda _: json.loads("{"), id="json"),
+    ],
+)
+def test_the_line_that_is_named_is_the_users_and_not_a_librarys(fails: Callable[[Any], Any]) -> None:
+    (failed,) = {row["__error"] for row in made(fails)}
+    line = fails.__code__.co_firstlineno
+    assert failed.endswith(f"(line {line} of test_python_function.py)")
 
 
 def test_a_record_may_have_no_time_before_1970_and_no_header_without_a_key() -> None:
