@@ -158,7 +158,8 @@ def _latency(rig: Rig, side: Side, durations: Durations, console: Console) -> li
     rig.wait_for_first_record(remotes["fused"], PARTITIONS, FIRST_RECORD_S)
     warm_up = Load(max(RATES), WARM_UPS * durations.warm_up, 0.0, LATENCY_RECORD_BYTES)
     send(rig.source, topic, PARTITIONS, warm_up)
-    _put(rig, side, "computed", topic, PROBED)
+    # Without what was sent to warm up: the first seconds would be those of a backlog.
+    _put(rig, side, "computed", topic, {**PROBED, "source.consumer.auto.offset.reset": "latest"})
     rounds: dict[tuple[str, int], list[list[Pair]]] = defaultdict(list)
     # Spark has just begun this query, and its JVM has seen no record yet.
     rounds[FIRST_SECONDS, RATES[0]].append(
