@@ -171,3 +171,11 @@ def led(future: Future[_Answer]) -> _Answer | None:
         if error.args[0].code() not in LEADER_NOT_READY:
             raise
         return None
+
+
+def hold_back(cluster: LocalCluster, client_id: str, quota: str, rate: int | None) -> None:
+    """Gives a client a quota, such as `consumer_byte_rate`, or takes it away."""
+    whom = ["--entity-type", "clients", "--entity-name", client_id]
+    change = ["--delete-config", quota] if rate is None else ["--add-config", f"{quota}={rate}"]
+    connect = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
+    cluster.run_tool("kafka.admin.ConfigCommand", [*connect, "--alter", *whom, *change])

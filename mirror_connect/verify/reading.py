@@ -31,6 +31,14 @@ PATIENCE_S: Final = 30.0
 _RETRY_S: Final = 0.5
 
 
+class _Throttled(Exception):
+    """The broker throttles for so many seconds, and its answer says nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
 class ClusterReader:
     """One cluster. `committed`: only what readers of committed records see."""
 
@@ -115,7 +123,10 @@ class ClusterReader:
             request = Fetch([wanted], 100, 1, most, read_committed=self.committed)
             # Not on the connection for fetches, where it would wait behind one that waits for new records.
             answer = await self._cluster.send(leader.node_id, request)
-            part = answer.partitions[0]
+            # A quota: a broker that throttles names no partition, or none of its records, and says nothing of the log's end.
+            part = answer.partitions[0] if answer.partitions else None
+            if part is None or (answer.throttle_ms > 0 and not part.records and offset < part.high_watermark):
+                raise _Throttled(answer.throttle_ms / 1000)
             if part.error in LEADERSHIP_ERRORS:
                 return False
             if part.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
@@ -152,6 +163,10 @@ class ClusterReader:
             try:
                 if await ask():
                     return
+            except _Throttled as throttled:
+                # It answers, and says for how long it wants to hear nothing.
+                until = time.monotonic() + self._patience_s + throttled.seconds
+                await asyncio.sleep(throttled.seconds)
             except ConnectionLost as error:
                 why = str(error)
             if time.monotonic() > until:

@@ -26,7 +26,7 @@ from mirror_connect.verify.findings import Fault
 from mirror_connect.verify.link import Link, Positions, link_of
 from mirror_connect.verify.sampling import SamplingOptions, SamplingVerifier
 from mirror_connect.verify.sampling_report import SamplingReport, SamplingWatcher
-from tests.brokers import delete_before
+from tests.brokers import delete_before, hold_back
 from tests.fakes.worker_rest import worker_that_answers
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, fresh_topic, produce, running, spec_for
 
@@ -312,6 +312,25 @@ async def test_a_restarted_broker_is_waited_for(
         await asyncio.to_thread(own_broker.start)
         await followed.verified(600)
     assert (followed.report.total("compared"), followed.report.faults) == (600, 0)
+
+
+async def test_a_broker_that_throttles_is_asked_again_later(
+    source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    topic = both(source_cluster, target_cluster)
+    quota = "consumer_byte_rate"
+    own_name: dict[str, Any] = {"source.consumer.client.id": topic}
+    async with following(source_cluster, target_cluster, topic, **own_name) as followed:
+        for cluster, name in ((source_cluster, topic), (target_cluster, f"A.{topic}")):
+            produce(cluster, name, some(2000, size=100))
+        await asyncio.to_thread(hold_back, source_cluster, topic, quota, 500_000)
+        followed.positions = {(topic, 0): 1999}
+        await followed.verified(2000)
+        throttled = followed.follower._source._cluster.totals
+        await asyncio.to_thread(hold_back, source_cluster, topic, quota, None)
+    assert sum(each.throttled_ms for each in throttled.all()) > 0, "the quota held nothing back"
+    report = followed.report
+    assert (report.total("compared"), report.faults, report.outcome) == (2000, 0, 0)
 
 
 async def test_a_source_topic_made_again_is_verified_from_its_beginning(

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.task_measures import COPIED, SOURCE, TARGET, PartitionMeasures
-from tests.brokers import started
+from tests.brokers import hold_back, started
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -50,13 +50,6 @@ def topics(source: LocalCluster, target: LocalCluster) -> str:
     source.create_topic(topic, 1)
     target.create_topic(f"A.{topic}", 1, {"message.timestamp.type": "LogAppendTime"})
     return topic
-
-
-def hold_back(cluster: LocalCluster, quota: str, rate: int | None) -> None:
-    whom = ["--entity-type", "clients", "--entity-name", CLIENTS[quota]]
-    change = ["--delete-config", quota] if rate is None else ["--add-config", f"{quota}={rate}"]
-    connect = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
-    cluster.run_tool("kafka.admin.ConfigCommand", [*connect, "--alter", *whom, *change])
 
 
 async def produce_steadily(cluster: LocalCluster, topic: str, seconds: float, dice: Random) -> None:
@@ -116,10 +109,10 @@ async def test_lag_in_seconds_is_true_within_one_where_a_quota_holds_the_link_ba
     async with running(spec_for(source, target, {topic: 1}, connector="held")) as task:
         told = Told(task)
         await told.until_lag(0)
-        await asyncio.to_thread(hold_back, held_back, quota, QUOTA)
+        await asyncio.to_thread(hold_back, held_back, CLIENTS[quota], quota, QUOTA)
         await produce_steadily(source, topic, HELD_S, dice)
         ended_ms = int(time.time() * 1000)
-        await asyncio.to_thread(hold_back, held_back, quota, None)
+        await asyncio.to_thread(hold_back, held_back, CLIENTS[quota], quota, None)
         await told.until_lag(0)
         assert told.last.oldest_ms is None
         await task.finish()
