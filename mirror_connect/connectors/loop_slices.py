@@ -6,7 +6,7 @@ The slices count items and not time. So the same work has the same slices on any
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,6 +17,14 @@ def slices(items: Iterable[T], most: int) -> Iterator[list[T]]:
     """The items in lists of at most `most`."""
     rest = iter(items)
     while part := list(islice(rest, most)):
+        yield part
+
+
+async def in_turns(items: Iterable[T], most: int) -> AsyncIterator[list[T]]:
+    """The same lists, each in a turn of the loop of its own. The first one comes at once."""
+    for number, part in enumerate(slices(items, most)):
+        if number:
+            await asyncio.sleep(0)
         yield part
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterable
 from typing import Final
 
 from mirror_connect.connectors.config.table import Settings
-from mirror_connect.connectors.loop_slices import drained, slices
+from mirror_connect.connectors.loop_slices import drained, in_turns
 from mirror_connect.connectors.mirror.dead_letters import dead_letter_topic
 from mirror_connect.connectors.mirror.mirror_source import (
     COPY,
@@ -135,9 +134,7 @@ class SourceParts:
         if flows is None:
             await drained(self.touched, self._note_source_offset, FLOWS_IN_SLICE)
             return
-        for number, part in enumerate(slices(list(flows), FLOWS_IN_SLICE)):
-            if number:
-                await asyncio.sleep(0)
+        async for part in in_turns(list(flows), FLOWS_IN_SLICE):
             for flow in part:
                 self._note_source_offset(flow)
 
@@ -160,9 +157,7 @@ class SourceParts:
         """Reports how far partitions are. Their former owner may have copied records that are copied again."""
         if self.spec.source.get("client.rack"):
             return  # a follower may know an older log end than that owner did
-        for number, part in enumerate(slices(self.mapping.behind(), FLOWS_IN_SLICE)):
-            if number:
-                await asyncio.sleep(0)
+        async for part in in_turns(self.mapping.behind(), FLOWS_IN_SLICE):
             for ranges in part:
                 self._report_one_passed(ranges)
 

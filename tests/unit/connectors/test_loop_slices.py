@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import asyncio
 
-from mirror_connect.connectors.loop_slices import SharedSlices, drained, slices
+from mirror_connect.connectors.loop_slices import SharedSlices, drained, in_turns, slices
 
 
 def test_slices_have_all_items_in_order() -> None:
     assert list(slices(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(slices([], 3)) == []
+
+
+async def test_each_slice_has_a_turn_of_its_own() -> None:
+    done, turns = [], []
+
+    async def work() -> None:
+        async for part in in_turns(range(7), 3):
+            done.extend(part)
+
+    async def other() -> None:
+        while len(done) < 7:
+            turns.append(len(done))
+            await asyncio.sleep(0)
+
+    await asyncio.gather(work(), other())
+    assert (done, turns) == ([0, 1, 2, 3, 4, 5, 6], [3, 6])
 
 
 async def test_what_is_there_is_taken_in_slices_and_others_have_their_turn() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
+from mirror_connect.spark_jobs.copy.reported_source_offsets import OFFSETS_IN_SLICE, ReportedSourceOffsets
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
+from tests.fakes.loop_turns import LoopTurns
+from tests.fakes.producer_rig import until
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.worker_link import FakeWorkerLink
 
@@ -71,12 +74,12 @@ async def test_a_new_topic_of_the_same_name_is_reported_although_it_is_empty(wor
     link = FakeWorkerLink(world.spec_of([COPIED], CONFIG))
     offsets = ReportedSourceOffsets(link)
     offsets.note(COPIED, LastOffset(-1, None))
-    offsets.commit()
+    assert await offsets.flush(1)
     # Nothing is known of a partition without a position.
     assert link.copied_to == {}
     offsets.known(COPIED, LastOffset(999, None))
     offsets.note(COPIED, LastOffset(-1, None))
-    offsets.commit()
+    assert await offsets.flush(1)
     assert link.copied_to == {("orders", 1): -1}
 
 
@@ -84,10 +87,51 @@ async def test_the_topic_and_the_history_of_an_offset_are_reported_with_it(world
     link = FakeWorkerLink(world.spec_of([COPIED], CONFIG))
     offsets = ReportedSourceOffsets(link)
     offsets.note(COPIED, LastOffset(7, b"0123456789abcdef", 3))
-    offsets.commit()
+    assert await offsets.flush(1)
     assert link.origins == {("orders", 1): (topic_id_text(b"0123456789abcdef"), 3)}
     link.origins.clear()
     # The same offset in a topic that was made again is another one.
     offsets.note(COPIED, LastOffset(7, b"fedcba9876543210", 0))
-    offsets.commit()
+    assert await offsets.flush(1)
     assert link.origins == {("orders", 1): (topic_id_text(b"fedcba9876543210"), 0)}
+
+
+async def test_a_commit_of_many_partitions_is_made_in_slices_and_has_what_was_noted_when_it_began(
+    world: SourceTaskWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many, turns = 3 * OFFSETS_IN_SLICE, LoopTurns()
+    partitions = [TaskPartition("orders", number, "orders") for number in range(many)]
+    link = FakeWorkerLink(world.spec_of([], CONFIG))
+    offsets = ReportedSourceOffsets(link)
+    turns.count(monkeypatch, FakeWorkerLink, "copied")
+    for each in partitions:
+        offsets.note(each, LastOffset(7, b"i" * 16))
+    assert offsets.commit()
+    turns.start()
+    await asyncio.sleep(0)
+    # There is one commit at a time. What comes meanwhile is of the next one, and what is forgotten of none.
+    for each in partitions:
+        offsets.note(each, LastOffset(8, b"i" * 16))
+    assert not offsets.commit()
+    offsets.forget(partitions[-1])
+    assert len(link.copied_to) < many
+    await until(lambda: len(link.copied_to) == many - 1)
+    assert set(link.copied_to.values()) == {7}
+    assert await offsets.flush(1)
+    assert (set(link.copied_to.values()), len(link.copied_to), offsets.commits) == ({8}, many - 1, 2)
+    assert turns.whole["copied"] == 2 * (many - 1)
+    assert turns.most["copied"] <= OFFSETS_IN_SLICE
+
+
+async def test_who_waits_for_a_commit_may_be_cancelled_and_the_commit_goes_on(world: SourceTaskWorld) -> None:
+    many = 3 * OFFSETS_IN_SLICE
+    link = FakeWorkerLink(world.spec_of([], CONFIG))
+    offsets = ReportedSourceOffsets(link)
+    for number in range(many):
+        offsets.note(TaskPartition("orders", number, "orders"), LastOffset(7, None))
+    waiting = asyncio.create_task(offsets.flush(1))
+    await until(lambda: bool(link.copied_to))
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert await offsets.flush(1)
+    assert len(link.copied_to) == many
