@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.loop_slices import drained, slices
+from mirror_connect.connectors.loop_slices import drained, in_turns, slices
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.connectors.records.binary import INT32, UnreadableRecord
 from mirror_connect.connectors.rights import TARGET_USER, to_create
@@ -35,6 +35,7 @@ WRITE_WAIT_S: Final = 0.25
 # Of some ten microseconds each, the first time three times as long; and of one microsecond.
 SEGMENTS_IN_SLICE: Final = 50
 WAITING_IN_SLICE: Final = 500
+KNOWN_IN_SLICE: Final = 100
 READ_S: Final = 120.0
 RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 30.0
@@ -231,10 +232,11 @@ class OffsetRangesWriter:
             return f"not read to its end within {READ_S:g} s"
         if found is None:
             return f"it doesn't exist; its connector creates it: {to_create(self._topic).grant(TARGET_USER)}"
-        for ranges in asked:
-            if ranges in self._unknown:
-                del self._unknown[ranges]
-                ranges.known(self._decoded(found.get(ranges.key)))
+        async for part in in_turns(asked, KNOWN_IN_SLICE):
+            for ranges in part:
+                if ranges in self._unknown:
+                    del self._unknown[ranges]
+                    ranges.known(self._decoded(found.get(ranges.key)))
         if not self._unknown:
             self._all_known.set()
         return None
