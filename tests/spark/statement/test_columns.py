@@ -1,0 +1,192 @@
+"""A connector's SQL as Spark applies it: what changes, what is masked or left out, and what is an error of its record."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from typing import Any, Final
+
+import pytest
+
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
+from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
+from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD
+from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
+from tests.spark.statement.statements import SCHEMA, changed, rows, statement
+
+pytestmark = pytest.mark.spark
+
+WHEN: Final = datetime.datetime(2026, 11, 26, 12, tzinfo=datetime.UTC)
+
+
+def test_a_statement_says_what_it_needs_and_what_it_changes(session: Any) -> None:
+    found = statement(session, "select r.*, upper(R.topic) AS KEY from Records r where `offset` > 5")
+    assert (found.columns, found.changes, found.filters) == (("topic", "offset"), ("key",), True)
+    found = statement(session, "SELECT * FROM records")
+    assert (found.columns, found.changes, found.filters) == ((), (), False)
+    found = statement(
+        session, "SELECT sha2(concat(secrets.salt, value.email), 256) AS key FROM records", SCHEMA, ["salt"]
+    )
+    assert (found.columns, found.changes, found.filters) == (("value", "secrets"), ("key",), False)
+
+
+def test_what_is_not_changed_is_the_records_own(session: Any) -> None:
+    found = statement(session, "SELECT key AS key, topic, value FROM records WHERE partition = 1")
+    assert found.changes == ()
+    after = rows(session, found, [{"partition": 1}, {"partition": 2}, {"partition": None}])
+    assert [each[KEEP] for each in after] == [True, False, False]
+
+
+def test_a_column_is_computed_only_for_rows_that_are_kept(session: Any) -> None:
+    found = statement(session, "SELECT CAST(100 / partition AS STRING) AS key FROM records WHERE partition <> 0")
+    after = rows(session, found, [{"partition": 0}, {"partition": 8}])
+    assert [(each[KEEP], each[ERROR], each["key"]) for each in after] == [(False, None, None), (True, None, b"12.5")]
+
+
+def test_an_error_is_the_records_and_names_nothing_of_it(session: Any) -> None:
+    text = "SELECT CAST(CAST(key AS STRING) AS INT) = 1 AND raise_error('x') AS nothing FROM records"
+    with pytest.raises(StatementError):
+        statement(session, text)
+    found = statement(
+        session, "SELECT CAST(CAST(CAST(key AS STRING) AS INT) AS STRING) AS key FROM records WHERE 4 / partition > 0"
+    )
+    after = rows(
+        session,
+        found,
+        [
+            {"key": b"12", "partition": 1},
+            {"key": b"geheim", "partition": 1},
+            {"key": b"12", "partition": 0},
+            {PAD: b"pad"},
+        ],
+    )
+    assert [(each[KEEP], each[ERROR], each["key"]) for each in after] == [
+        (True, None, b"12"),
+        (False, "the statement's key raised an error", None),
+        (False, "WHERE raised an error", None),
+        (False, None, None),
+    ]
+
+
+MASKED: Final = """
+SELECT named_struct(
+         'id', value.id,
+         'country', value.country,
+         'email', sha2(concat(secrets.pepper, value.email), 256),
+         'card', mask(left(value.card, length(value.card) - 4), '*', '*', '*', NULL) || right(value.card, 4)
+       ) AS value
+FROM records
+WHERE value IS NULL OR value.country = 'EU'
+"""
+
+
+def test_customers_are_masked_and_filtered_and_tombstones_stay(session: Any) -> None:
+    found = statement(session, MASKED, SCHEMA, ["pepper"])
+    customer = {"id": 7, "country": "EU", "email": "a@example.org", "card": "4111111111111111", "other": "secret"}
+
+    def record(value: object) -> dict[str, Any]:
+        return {"value": value if value is None else json.dumps(value).encode(), "secrets": ("pepper",)}
+
+    after = rows(
+        session,
+        found,
+        [record(customer), record({**customer, "country": "US"}), record(None), record([customer]), record("EU")],
+    )
+    assert [(each[KEEP], each[ERROR]) for each in after] == [
+        (True, None),
+        (False, None),
+        (True, None),
+        *[(False, "value is no JSON object of spark.transform.value.schema")] * 2,
+    ]
+    assert json.loads(after[0]["value"]) == {
+        "id": 7,
+        "country": "EU",
+        "email": hashlib.sha256(b"peppera@example.org").hexdigest(),
+        "card": "************1111",
+    }
+    assert [each["value"] for each in after[1:]] == [None] * 4
+
+
+def test_a_preview_shows_the_same_without_a_job(session: Any) -> None:
+    customer = {"id": 7, "country": "EU", "email": "a@example.org", "card": "4111111111111111"}
+    values = (json.dumps(customer).encode(), None, b"4111111111111111")
+    sql = TransformSql(MASKED, SCHEMA, None, ("pepper",))
+    asked = [
+        AskedRecord(TopicPartition("t", 0), at, 0, rest_of(RecordParts(b"k", value))).to_json()
+        for at, value in enumerate(values)
+    ]
+    answer = preview_answer(session, {"sql": sql.to_json(), "secrets": {"pepper": "pepper"}, "records": asked})
+    masked, tombstone, bad = (TransformedRecord.from_json(each) for each in answer["records"])
+    assert masked.rest is not None
+    key, value, _ = parts_of(masked.rest)
+    assert (key, json.loads(value or b"")["card"]) == (b"k", "************1111")
+    assert tombstone.rest == rest_of(RecordParts(b"k", None))
+    assert (bad.kept, bad.rest, "4111" in str(bad.error)) == (False, None, False)
+
+
+VALUES: Final = {
+    b'{"id": 1}': True,
+    b' {"id": null, "more": [1]}\n': True,
+    None: True,
+    b'{"id": "x"}': False,
+    b'{"id": 1': False,
+    b'{"id": 1} x': False,
+    b"": False,
+    b"null": False,
+    b'[{"id": 1}]': False,
+    b'{"email": "\xff"}': False,
+}
+
+
+def test_a_value_that_is_no_json_of_its_schema_is_an_error(session: Any) -> None:
+    found = statement(session, "SELECT * FROM records WHERE value IS NULL OR true", SCHEMA)
+    after = rows(session, found, [{"value": each} for each in VALUES])
+    assert {value: row[KEEP] for value, row in zip(VALUES, after, strict=True)} == VALUES
+    assert [row[ERROR] is None for row in after] == list(VALUES.values())
+
+
+def test_an_envelope_of_kafkas_json_converter_keeps_its_schema(session: Any) -> None:
+    found = statement(
+        session,
+        """SELECT named_struct('schema', value.schema, 'payload', named_struct(
+               'id', value.payload.id, 'email', sha2(value.payload.email, 256))) AS value FROM records""",
+        "schema VARIANT, payload STRUCT<id: BIGINT, email: STRING>",
+    )
+    fields = [
+        {"type": "int64", "optional": False, "field": "id"},
+        {"type": "string", "optional": True, "field": "email"},
+    ]
+    schema = {"type": "struct", "fields": fields, "optional": False, "name": "customer"}
+    before = {"schema": schema, "payload": {"id": 7, "email": "a@example.org"}}
+    [row] = rows(session, found, [{"value": json.dumps(before).encode()}])
+    masked = hashlib.sha256(b"a@example.org").hexdigest()
+    assert json.loads(row["value"]) == {"schema": schema, "payload": {"id": 7, "email": masked}}
+
+
+def test_columns_are_written_as_a_record_has_them(interpreted: Any) -> None:
+    session = interpreted
+    assert changed(session, "SELECT 'ü' AS value FROM records", b"x") == "ü".encode()
+    assert changed(session, "SELECT 'x' AS value FROM records", None) is None
+    assert changed(session, "SELECT NULL AS value FROM records", b"x") is None
+    assert changed(session, "SELECT map('a', array(1)) AS value FROM records", b"x") == b'{"a":[1]}'
+    found = statement(
+        session,
+        """SELECT array_append(headers, named_struct('key', 'from', 'value', CAST('eu' AS BINARY))) AS headers,
+                  timestamp + INTERVAL 1 HOUR AS timestamp FROM records""",
+    )
+    [row] = rows(session, found, [{"headers": [("a", None)], "timestamp": WHEN}])
+    assert [tuple(each) for each in row["headers"]] == [("a", None), ("from", b"eu")]
+    assert row["timestamp"].astimezone(datetime.UTC) == WHEN + datetime.timedelta(hours=1)
+    [row] = rows(session, statement(session, "SELECT NULL AS headers FROM records"), [{}])
+    assert (row[ERROR], row["headers"]) == (None, [])
+    for text in (
+        "SELECT array(named_struct('key', CAST(NULL AS STRING), 'value', key)) AS headers FROM records",
+        "SELECT TIMESTAMP '1969-01-01' AS timestamp FROM records",
+        "SELECT CAST(NULL AS TIMESTAMP) AS timestamp FROM records",
+    ):
+        [row] = rows(session, statement(session, text), [{}])
+        assert (row[KEEP], row[ERROR] is None) == (False, False)
