@@ -6,7 +6,7 @@ they are never logged: `repr` of a TaskSpec shows names only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +27,9 @@ DRIVER: Final = "driver"
 CONNECT: Final = "Connect"
 DEDICATED: Final = "dedicated MirrorMaker"
 MIRROR_MAKER_1: Final = "MirrorMaker 1"
+# Of what a record has needed more than Spark has, by the names of Java's errors: the driver tells the worker.
+STACK: Final = "StackOverflowError"
+MEMORY: Final = "OutOfMemoryError"
 # Of TaskPartition.remote_partition.
 SAME: Final = -1
 # When a transaction of an exactly-once task ends: TaskSpec.transaction_boundary.
@@ -83,6 +86,19 @@ class TaskPartition:
         return TopicPartition(self.remote_topic, number)
 
 
+class SourceRange(NamedTuple):
+    """Records of one source partition, by their offsets: from `first` to `last`."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        offsets = f"offset {self.first}" if self.first == self.last else f"offsets {self.first} to {self.last}"
+        return f"{self.topic}, partition {self.partition}, {offsets}"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
     """The last replicated source offset of a partition; None if there is none (auto.offset.reset decides).
@@ -112,6 +128,8 @@ class TaskSpec:
     `hidden`: values of the config that no text may show, if the task writes texts about it to the target.
     `exactly_once`: records and their source offsets are written in transactions of `transactional_id`, which is not
     empty then. `transaction_boundary`: POLL, or INTERVAL with `transaction_interval_ms`.
+    `suspects`: of a task with a statement, records with one among them that has ended Spark's attempt before.
+    `too_much`: those that need more stack than Spark has. They are errors, and Spark does not get them.
     """
 
     run_id: str
@@ -138,6 +156,8 @@ class TaskSpec:
     transaction_boundary: str = POLL
     transaction_interval_ms: int = 0
     hidden: tuple[str, ...] = field(default=(), repr=False)
+    suspects: tuple[SourceRange, ...] = ()
+    too_much: tuple[SourceRange, ...] = ()
 
     @property
     def reports_offsets(self) -> bool:
@@ -161,7 +181,8 @@ class TaskSpec:
         """The inverse of `to_json`; unknown or missing members raise TypeError."""
         assigned = tuple(TaskPartition(*each) for each in body["assigned"])
         lists = {name: tuple(body[name]) for name in ("assigned_groups", "hidden")}
-        return cls(**{**body, **lists, "assigned": assigned})
+        ranges = {name: _ranges(body.get(name, ())) for name in ("suspects", "too_much")}
+        return cls(**{**body, **lists, **ranges, "assigned": assigned})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +212,7 @@ class TaskReport:
     `loop_silent_s`: for how many seconds the task's event loop has not answered, 0 for less than one. A task that hangs
     copies nothing, although a separate thread continues its reports.
     `measures`: what changed of lag, latencies, counts …; None if nothing was measured since the last report.
+    `lost`: in the last report, the records that Spark had when it gave back no more.
     """
 
     attempt: str
@@ -213,6 +235,7 @@ class TaskReport:
     measures: TaskMeasures | None = None
     executor: str = DRIVER
     host: str = ""
+    lost: tuple[SourceRange, ...] = ()
 
     @property
     def process(self) -> TaskProcess:
@@ -232,7 +255,12 @@ class TaskReport:
         values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
         offsets = tuple(tuple(each) for each in body.get("source_offsets", ()))
         measures = None if body.get("measures") is None else TaskMeasures.from_json(body["measures"])
-        return cls(**{**body, **lists, **values, "source_offsets": offsets, "measures": measures})
+        lost = _ranges(body.get("lost", ()))
+        return cls(**{**body, **lists, **values, "source_offsets": offsets, "measures": measures, "lost": lost})
+
+
+def _ranges(found: Iterable[Sequence[Any]]) -> tuple[SourceRange, ...]:
+    return tuple(SourceRange(*each) for each in found)
 
 
 @dataclass(frozen=True, slots=True)

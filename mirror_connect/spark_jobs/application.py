@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import LogLevels
-from mirror_connect.spark_jobs.executor_errors import executor_line, statement_line
+from mirror_connect.spark_jobs.executor_errors import executor_line, fatal_error, statement_line
 from mirror_connect.spark_jobs.executors import Executors
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
@@ -180,7 +180,10 @@ class Application:
 
 
 def state_of(query: Any) -> dict[str, str | None]:
-    """ACTIVE, ENDED with its error, or UNKNOWN with the reason if the state can't be read."""
+    """ACTIVE, ENDED with its error, or UNKNOWN with the reason if the state can't be read.
+
+    `fatal`: of what a record needed more than there is, STACK or MEMORY.
+    """
     try:
         if query.isActive:
             return {"state": "ACTIVE", "error": None}
@@ -188,7 +191,9 @@ def state_of(query: Any) -> dict[str, str | None]:
         return {"state": "UNKNOWN", "error": _first_line(error)}
     try:
         why = str(query.exception() or "the query ended")
-        return {"state": "ENDED", "error": executor_line(why) or statement_line(why) or why}
+        line = executor_line(why) or statement_line(why) or why
+        fatal = fatal_error(why)
+        return {"state": "ENDED", "error": line} if fatal is None else {"state": "ENDED", "error": line, "fatal": fatal}
     except Exception as error:  # noqa: BLE001 — it has ended anyway
         return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
 

@@ -10,6 +10,7 @@ transformed. Progress, orders and epochs are those of every task (query.py).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 # What Spark puts into one batch of rows for Python. A pad fills it (compute/arrow_rows.py).
 BATCH_BYTES: Final = 128 << 10
+# What a task has to end that Spark has left.
+LAST_WORDS_S: Final = 1.0
 # Of a session of its own: for other queries a batch has one row, and no code is generated.
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
@@ -169,13 +172,20 @@ def run_computing_epoch(
     rows: Iterator[pyarrow.RecordBatch],
 ) -> None:
     """As query.run_epoch. SparkLostError if Spark, or the feeder, has ended: then Spark tries both again."""
-    from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener, attempt  # noqa: PLC0415 — see query.py
+    from mirror_connect.spark_jobs.compute.feeder_socket import (  # noqa: PLC0415 — see query.py
+        FeederListener,
+        attempt,
+        is_another_attempt,
+    )
     from mirror_connect.spark_jobs.compute.round_trip import RoundTrip  # noqa: PLC0415
 
     transform, columns, changes = what
     trip = RoundTrip(rows, FeederListener(handle.token, attempt()), columns, changes, transform)
     trip.start()
     try:
+        if is_another_attempt():
+            # The one before commits, and says which records Spark had. As soon as this one asks for its spec, it is killed.
+            time.sleep(LAST_WORDS_S)
         run_in_loop(epoch_of(handle, seconds, computing=trip))
     finally:
         trip.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mirror_connect.connectors.task_protocol import STACK
 from mirror_connect.spark_jobs.executor_versions import ADVICE, OUR_LINE
 
 # Spark's TaskSetManager: `Lost task 0.7 in stage 5.0 (TID 12) (10.0.0.1 executor 0): …`.
@@ -37,13 +38,19 @@ def executor_line(text: str) -> str | None:
     return None if what is None else f"Executor {lost['executor']} on {lost['host']} {what}"
 
 
-def statement_line(text: str) -> str | None:
-    """That a record was too much for a statement, and what to do; None if Spark's text is of something else."""
+def fatal_error(text: str) -> str | None:
+    """STACK or MEMORY, of which a record needed too much in Spark's last try; None if Spark's text is of something else."""
     lost = _LOST.search(text)
     found = None if lost is None else _TOO_MUCH.match(lost["error"])
+    return None if found is None else found["error"]
+
+
+def statement_line(text: str) -> str | None:
+    """That a record was too much for a statement, and what to do; None if Spark's text is of something else."""
+    found = fatal_error(text)
     if found is None:
         return None
-    if found["error"] == "StackOverflowError":
+    if found == STACK:
         return (
             "Spark has not enough stack to apply the statement to a record (StackOverflowError): "
             "write a simpler pattern for rlike, regexp_replace and their like, or limit the length of what it reads"

@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 IDLE_EPOCH_SECONDS: Final = 0.2
 # What a task in the shared process has to return when it is ordered to abandon. The worker's patience is longer.
 ABANDON_SECONDS: Final = 1.0
+# Of partitions, in a line about records that Spark had when it ended.
+MOST_SHOWN: Final = 3
 # Errors whose text names the problem and what to do.
 _FOR_PEOPLE: Final = (
     *(ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError),
@@ -221,7 +223,9 @@ async def epoch_of(
         return
     except SparkLostError as error:
         # The task has committed. Spark tries it again, as after the death of this process.
-        client.log(f"Its epoch ends: {error}")
+        client.lost = () if computing is None else computing.lost()
+        had = f". It had {'; '.join(map(str, client.lost[:MOST_SHOWN]))}" if client.lost else ""
+        client.log(f"Its epoch ends: {error}{had}")
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — the worker shows it as the task's trace
         # Only the worker knows whether the other task is the rightful one.
         state, trace = FENCED if isinstance(error, FencedError) else FAILED, trace_of(error)

@@ -26,6 +26,7 @@ from mirror_connect.connectors.task_protocol import (
     RUNNING,
     STARTING,
     SourceOffset,
+    SourceRange,
     TaskOrders,
     TaskPartition,
     TaskReport,
@@ -73,6 +74,8 @@ class WorkerClient(UnderOrders):
         self.assignment_version = 0
         self.problems: tuple[Problem, ...] = ()
         self.committed = self.settled = True
+        # In the last report alone.
+        self.lost: tuple[SourceRange, ...] = ()
         self._handle = handle
         self._shared = shared
         self._place = executor_place()
@@ -247,6 +250,7 @@ class WorkerClient(UnderOrders):
             measures=None if measures is None else replace(measures, lease_ms=int(self._lease.left_s * 1000)),
             executor=self._place.executor,
             host=self._place.host,
+            lost=self.lost,
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"

@@ -97,8 +97,8 @@ class RunOwner(Protocol):
     def spark_came(self, spark: HostedSpark) -> None:
         """An application is there, after it was absent."""
 
-    def query_reported(self, run: TaskRun, state: str, error: str | None) -> None:
-        """The driver has reported the state of a run's query."""
+    def query_reported(self, run: TaskRun, state: str, error: str | None, fatal: str | None = None) -> None:
+        """The driver has reported the state of a run's query. `fatal`: STACK or MEMORY, if a record needed too much."""
 
     def spark_lost(self, spark: HostedSpark) -> None:
         """An application has ended, and no process of it is left on this machine."""
@@ -382,7 +382,7 @@ class SparkHost:
             if (found := self.find(run_id)) is not None:
                 # A run that has moved in is told of by its former query, too, which the driver stops.
                 if not found[1].shares:
-                    self._query_reported(*found, state, error)
+                    self._query_reported(*found, state, error, said.get("fatal"))
             elif self._shared is not None and self._shared.process_id == run_id:
                 self._shared_reported(self._shared, state, error)
 
@@ -400,10 +400,12 @@ class SparkHost:
                 if run.attempt is None:
                     self._query_reported(owner, run, state, error)
 
-    def _query_reported(self, owner: RunOwner, run: TaskRun, state: str, error: str | None) -> None:
+    def _query_reported(
+        self, owner: RunOwner, run: TaskRun, state: str, error: str | None, fatal: str | None = None
+    ) -> None:
         with log_flow(owner.flow):
             try:
-                owner.query_reported(run, state, error)
+                owner.query_reported(run, state, error, fatal)
             except Exception:  # a bug with one run must not keep the reports from the others
                 log.exception("A bug while the state of a query was reported")
 

@@ -191,12 +191,15 @@ class Supervisor:
                 waiting.waits_for = None
                 self._runs.report_state(waiting.task, UNASSIGNED, STARTING)
 
-    def query_reported(self, run: TaskRun, state: str, error: str | None) -> None:
+    def query_reported(self, run: TaskRun, state: str, error: str | None, fatal: str | None = None) -> None:
         """The driver has reported on a query. If it ended but its run has not, the task's process is lost."""
         self._hear_of_query(run, error or "no reason is known" if state == "UNKNOWN" else None)
         # A process may outlive its query for seconds; the next report is half a second away.
         if state == "ENDED" and self._runs.is_gone(run, "its query has ended", hangs=True):
-            self._restarts.died(run, error or "its query ended")
+            if fatal is not None:
+                self._restarts.needed_too_much(run, error or fatal, fatal)
+            else:
+                self._restarts.died(run, error or "its query ended")
 
     def spark_lost(self, spark: HostedSpark) -> None:
         """An application has ended. With a local master no process of it is left; on a cluster, what runs has its lease."""

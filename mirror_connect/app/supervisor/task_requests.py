@@ -8,6 +8,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -109,6 +110,9 @@ class TaskRequests:
             found = resolved_secrets(config, resolved)
             run.secrets |= found
             spec = await self._specs.build(run.run_id, run.task, config, resolved, version)
+            suspected = self._restarts.suspected(run)
+            suspected.begins()
+            spec = replace(spec, suspects=suspected.ranges, too_much=suspected.too_much)
             # In a thread: it opens key stores.
             sent = spec if self._carried is None else await asyncio.to_thread(self._carried, spec)
         except Exception as error:
@@ -265,11 +269,7 @@ class TaskRequests:
         # A thread reports while the task's loop hangs: the process lives, but copies nothing.
         run.heard, run.report = now - report.loop_silent_s, report
         self._metrics.take(run.task, report, run.secrets)
-        for line, code in zip_longest(report.log_lines, report.log_codes[: len(report.log_lines)], fillvalue=""):
-            log.warning("Task %s: %s", run.task, redact(line, run.secrets), extra={PROBLEM: code} if code else None)
-        for event in report.events:
-            added = run.events.add(event, run.secrets, time.time())
-            log.warning("Task %s: %s", run.task, added, extra={PROBLEM: event.code.value})
+        self._hear(run, report)
         if report.topics and self._runs.events:
             self._runs.events.topics_written(run.task, report.topics)
         if run.may_write:
@@ -299,6 +299,16 @@ class TaskRequests:
             self._runs.place(run)
         if freed:
             self._runs.reassign(run.task.connector)
+
+    def _hear(self, run: TaskRun, report: TaskReport) -> None:
+        """What it has to say."""
+        if report.lost:
+            self._restarts.suspected(run).lost(report.lost)
+        for line, code in zip_longest(report.log_lines, report.log_codes[: len(report.log_lines)], fillvalue=""):
+            log.warning("Task %s: %s", run.task, redact(line, run.secrets), extra={PROBLEM: code} if code else None)
+        for event in report.events:
+            added = run.events.add(event, run.secrets, time.time())
+            log.warning("Task %s: %s", run.task, added, extra={PROBLEM: event.code.value})
 
     def _take_source_offsets(self, run: TaskRun, report: TaskReport) -> None:
         if report.source_offsets:

@@ -9,25 +9,61 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.secrets import redact
-from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.connectors.task_protocol import STACK, SourceRange, TaskId
 
 log = logging.getLogger(__name__)
 
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
+# Of records that need too much, until the task has run steadily for a while. Each of them costs some restarts.
+MOST_TOO_MUCH: Final = 100
+# Of ranges of records, in a line.
+MOST_SHOWN: Final = 3
 # Pauses before a fenced task is started again; when none is left, it is FAILED. A process that was suspended and woke too
 # late fences once and ends; if it happens again and again, another group has a task with the same name.
 FENCED_PAUSES_S: Final = (0.5, 2.0, 5.0, 10.0)
 # A full disk is no fault of the task, and somebody may make room at any time.
 NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 ROOM_RETRY_S: Final = 10.0
+
+
+class SuspectedRecords:
+    """Of a task with this config. `ranges`: the records that Spark had when it last gave back no more.
+
+    Each attempt sends smaller parts of them, until Spark has a single one when it ends.
+    """
+
+    def __init__(self, identity: Mapping[str, str]) -> None:
+        self.identity = identity
+        self.ranges: tuple[SourceRange, ...] = ()
+        self.too_much: tuple[SourceRange, ...] = ()
+        self._newest = False
+
+    def begins(self) -> None:
+        """Another attempt begins with them."""
+        self._newest = False
+
+    def lost(self, ranges: tuple[SourceRange, ...]) -> None:
+        """The present attempt has said which records Spark had."""
+        self.ranges, self._newest = ranges, True
+
+    def found(self) -> SourceRange | None:
+        """The single record that Spark had when the last attempt ended. None if that is not known."""
+        if not self._newest or len(self.ranges) != 1 or len(self.too_much) >= MOST_TOO_MUCH:
+            return None
+        (found,) = self.ranges
+        return found if found.first == found.last and found not in self.too_much else None
+
+    def refuse(self, record: SourceRange) -> None:
+        """Spark does not get it any more."""
+        self.too_much, self.ranges = (*self.too_much, record), ()
 
 
 class TaskRestarts:
@@ -38,16 +74,26 @@ class TaskRestarts:
         self._clock = clock
         self._deaths: dict[TaskId, int] = {}
         self._fences: dict[TaskId, int] = {}
+        self._suspected: dict[TaskId, SuspectedRecords] = {}
 
     def forget(self, task: TaskId) -> None:
         """Counts from zero again."""
         self._deaths.pop(task, None)
         self._fences.pop(task, None)
+        self._suspected.pop(task, None)
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         """Forgets all tasks but these."""
         self._deaths = {task: deaths for task, deaths in self._deaths.items() if task in tasks}
         self._fences = {task: fences for task, fences in self._fences.items() if task in tasks}
+        self._suspected = {task: suspected for task, suspected in self._suspected.items() if task in tasks}
+
+    def suspected(self, run: TaskRun) -> SuspectedRecords:
+        """The records with one among them that Spark did not survive. Another config forgets those of the one before."""
+        found = self._suspected.get(run.task)
+        if found is None or found.identity != run.identity:
+            found = self._suspected[run.task] = SuspectedRecords(run.identity)
+        return found
 
     def died(self, run: TaskRun, reason: str, what: str | None = None) -> None:
         """Its process died without a report, in all of Spark's own tries.
@@ -76,6 +122,24 @@ class TaskRestarts:
         following = self._runs.of(run.task)
         if following is not None and following.waits_for is None:
             self._runs.wait(following, line, logged=True)
+
+    def needed_too_much(self, run: TaskRun, reason: str, fatal: str) -> None:
+        """Its query has ended, because a record needed more stack or memory than Spark has. `fatal`: which of them.
+
+        A record that is known to need too much stack is an error from now on: the task begins again with it. Memory is
+        shared with other statements, so a record may be innocent. It is never left out for that: the task is FAILED.
+        """
+        suspected = self.suspected(run)
+        record = suspected.found()
+        if record is None or run.is_over:
+            had = "; ".join(map(str, suspected.ranges[:MOST_SHOWN]))
+            self.died(run, f"{had}: {reason}" if had else reason, "its query ended")
+        elif fatal == STACK:
+            suspected.refuse(record)
+            log.warning("Task %s: %s needs more stack than Spark has. The task begins again", run.task, record)
+            self._runs.end(run)
+        else:
+            self._runs.fail(run, f"TransformationError: {record}: {reason}. Then restart the task")
 
     def silent(self, run: TaskRun, reason: str) -> None:
         """Its process is not heard, and its lease is over. That is no fault of the task, so it counts for nothing."""

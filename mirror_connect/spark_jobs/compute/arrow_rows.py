@@ -130,6 +130,16 @@ class Rows:
             arrays.append(pa.StructArray.from_arrays(secrets, self._secret_names))
         return pa.RecordBatch.from_arrays([*arrays, pa.nulls(count, pa.binary())], schema=self.schema)
 
+    def without(self, rows: Any, numbers: Collection[int]) -> Any:
+        """These rows with nothing in those of these numbers, counted from 0. To Spark they are no records."""
+        empty = pc.is_in(row_numbers(0, rows.num_rows), pa.array(numbers, pa.int64()))
+        columns = [rows.column(ROW)]
+        for field in list(self.schema)[1:-1]:
+            at = pc.if_else(empty, pa.scalar(None, pa.int64()), row_numbers(0, rows.num_rows))
+            columns.append(rows.column(field.name).take(at))
+        pad = pc.if_else(empty, pa.scalar(b"", pa.binary()), pa.scalar(None, pa.binary()))
+        return pa.RecordBatch.from_arrays([*columns, pad], schema=self.schema)
+
 
 def _only_objects(contents: Any, column: BytesColumn) -> Any:
     rows = trailing_tokens(column, len(contents))

@@ -40,6 +40,14 @@ def attempt() -> int:
     return int(context.taskAttemptId())
 
 
+def is_another_attempt() -> bool:
+    """Whether Spark has tried this epoch before."""
+    from pyspark import TaskContext  # noqa: PLC0415 — as above
+
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() > 0
+
+
 class FeederListener:
     """The task's side. `token`: of the run."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,11 +23,14 @@ from mirror_connect.spark_jobs.compute.arrow_rows import (
     changes_of,
     function_changes,
     keep_column,
+    row_numbers,
     whole_column,
 )
 from mirror_connect.spark_jobs.compute.batch_pieces import originals
 from mirror_connect.spark_jobs.compute.records_table import CHANGED, ERROR, FUNCTION_FAULT, KEEP
 from mirror_connect.spark_jobs.compute.sent_pieces import SentPiece
+
+TOO_MUCH: Final = "it needs more stack than Spark has (StackOverflowError), as rlike can for a long text"
 
 
 class PieceChanges:
@@ -50,6 +53,9 @@ class PieceChanges:
         if sent.grown_too_large:
             raise CorruptBatchError(piece.first_offset, TOO_LARGE)
         errors, kept = whole_column(parts, ERROR), whole_column(parts, KEEP)
+        if sent.too_much:
+            refused = pc.is_in(row_numbers(0, len(errors)), pa.array(sent.too_much, pa.int64()))
+            errors = pc.if_else(refused, pa.scalar(TOO_MUCH, pa.string()), errors)
         if self._by_function:
             _check_function(parts, errors)
         failed: RecordError | None = None

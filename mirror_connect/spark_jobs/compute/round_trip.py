@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import SourceRange
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
 from mirror_connect.spark_jobs.compute.piece_changes import PieceChanges
@@ -73,6 +74,7 @@ class RoundTrip:
         self._over: deque[SubmittedBatch] = deque()
         self._told = False
         self._error: Exception | None = None
+        self._lost_records: tuple[SourceRange, ...] = ()
         self._lost: asyncio.Future[None] | None = None
         self._sending = threading.Thread(target=self._sender.run, name="to-spark", daemon=True)
         self._reading = threading.Thread(target=self._reader.run, name="from-spark", daemon=True)
@@ -82,9 +84,17 @@ class RoundTrip:
         self._reading.start()
         self._sending.start()
 
-    def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:
+    def begin(
+        self,
+        secrets: Mapping[str, str],
+        *,
+        tolerant: bool = False,
+        suspects: Sequence[SourceRange] = (),
+        too_much: Sequence[SourceRange] = (),
+    ) -> None:
         """See Computing."""
         self._tolerant = tolerant
+        self._sender.know(suspects, too_much)
         self._encoder.know(secrets)
         self._loop = asyncio.get_running_loop()
         self._lost = self._loop.create_future()
@@ -122,6 +132,10 @@ class RoundTrip:
                 first, _ = found.get(partition, (each.piece.first_offset, 0))
                 found[partition] = first, each.piece.last_offset
         return Waiting(found, time.monotonic() - max(head.since, self._reader.came)) if found else None
+
+    def lost(self) -> tuple[SourceRange, ...]:
+        """The records that Spark has, and does not give back any more: when it has ended."""
+        return self._lost_records
 
     def end_run(self) -> None:
         """The run has no other epoch: `close` does not wait for its rows."""
@@ -163,6 +177,8 @@ class RoundTrip:
     def _fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
+            # Before the sender goes on, to see that it writes to nobody.
+            self._lost_records = self._sender.under_way() if isinstance(error, SparkLostError) else ()
         self._sender.give_up()
         if self._loop is not None:
             try:

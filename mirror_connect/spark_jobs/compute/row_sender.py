@@ -12,12 +12,16 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import isqrt
 from typing import Any, Final
 
 import pyarrow as pa
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.connectors.task_protocol import SourceRange
+from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.batch_pieces import pieces_of
@@ -38,6 +42,8 @@ LEAST_BYTES: Final = 32 << 10
 # Before the first record: Spark is warm when so many answers in a row took no longer than this. That long it may take.
 QUICK_S: Final = 0.004
 QUICK_ANSWERS: Final = 3
+# So many suspects are sent one by one. Of more, parts of as many as there are parts.
+FEW_SUSPECTS: Final = 64
 WARM_S: Final = 2.0
 _BUFFER: Final = 256 << 10
 
@@ -79,8 +85,28 @@ class RowSender:
         # Rows without a number have come back.
         self._answered = threading.Event()
         self._has_work = self._failed = False
+        self._suspects: Mapping[TopicPartition, SourceRange] = {}
+        self._too_much: frozenset[tuple[TopicPartition, int]] = frozenset()
+        # Of suspects: what alone Spark has now.
+        self._alone: SourceRange | None = None
         # Open until `close`.
         self._connection: socket.socket | None = None
+
+    def know(self, suspects: Sequence[SourceRange], too_much: Sequence[SourceRange]) -> None:
+        """See TaskSpec. Before the first batch. A piece with suspects goes in parts, and Spark has one of them at a time."""
+        self._suspects = {TopicPartition(each.topic, each.partition): each for each in suspects}
+        self._too_much = frozenset((TopicPartition(each.topic, each.partition), each.first) for each in too_much)
+
+    def under_way(self) -> tuple[SourceRange, ...]:
+        """The records that Spark has, by partition."""
+        if self._alone is not None:
+            return (self._alone,)
+        found: dict[TopicPartition, SourceRange] = {}
+        for each in self.sent.copy():
+            partition = each.submitted.batch.partition
+            first = found[partition].first if partition in found else each.piece.first_offset
+            found[partition] = SourceRange(partition.topic, partition.partition, first, each.piece.last_offset)
+        return tuple(found.values())
 
     def put(self, batch: SubmittedBatch) -> None:
         """The batch goes to Spark after those before it."""
@@ -158,7 +184,7 @@ class RowSender:
                 self._flushing = False
                 continue
             if not found.batch.dropped:
-                self._send(stream, found)
+                self._send(stream, out, found)
             if self._held_bytes >= LEAST_BYTES and self._waiting.empty():
                 self._write_held(stream)
             self._on_part(found)
@@ -176,23 +202,34 @@ class RowSender:
         out.flush()
         self._flushed_at, self._unflushed, self._flushing = time.monotonic(), False, True
 
-    def _send(self, stream: Any, submitted: SubmittedBatch) -> None:
+    def _send(self, stream: Any, out: Any, submitted: SubmittedBatch) -> None:
         try:
             for piece, codec in pieces_of(submitted, self._setting):
-                self._send_piece(stream, submitted, piece, codec)
+                self._send_piece(stream, out, submitted, piece, codec)
                 self._unflushed = True
         except (CorruptBatchError, RecordError) as error:
             submitted.behind = error
 
-    def _send_piece(self, stream: Any, submitted: SubmittedBatch, piece: ProducerBatch, codec: int) -> None:
-        rows = self._encoder.of(piece, submitted.batch.partition, self._next_row, time.time_ns() // 1000)
+    def _send_piece(self, stream: Any, out: Any, submitted: SubmittedBatch, piece: ProducerBatch, codec: int) -> None:
+        partition = submitted.batch.partition
+        rows = self._encoder.of(piece, partition, self._next_row, time.time_ns() // 1000)
+        too_much = self._too_much_of(partition, piece)
+        if too_much:
+            rows = self._encoder.without(rows, too_much)
         submitted.piece_leaves()
         self._next_row += piece.count
         most = min(HELD_BYTES, MESSAGE_BYTES // 4)
         if self._held_bytes + len(piece.records) > most:
             self._write_held(stream)
+        suspects = self._suspects.get(partition)
+        if suspects is not None and suspects.first <= piece.last_offset and piece.first_offset <= suspects.last:
+            self._write_held(stream)
+            self._send_carefully(
+                stream, out, SentPiece(submitted, piece, codec, self._messages, too_much=too_much), rows
+            )
+            return
         # Before it is sent: the answer may be there at once.
-        self.sent.append(SentPiece(submitted, piece, codec, self._messages))
+        self.sent.append(SentPiece(submitted, piece, codec, self._messages, too_much=too_much))
         if len(piece.records) <= most:
             self._held.append(rows)
             self._held_bytes += len(piece.records)
@@ -201,6 +238,45 @@ class RowSender:
         size = max(1, piece.count * MESSAGE_BYTES // len(piece.records))
         for at in range(0, piece.count, size):
             stream.write_batch(rows.slice(at, size))
+
+    def _too_much_of(self, partition: TopicPartition, piece: ProducerBatch) -> tuple[int, ...]:
+        """The numbers of those records of a piece."""
+        wanted = {offset for where, offset in self._too_much if where == partition}
+        if not any(piece.first_offset <= each <= piece.last_offset for each in wanted):
+            return ()
+        offsets = [o for first, count in SourceOffsets(piece).of(0, piece.count) for o in range(first, first + count)]
+        return tuple(number for number, offset in enumerate(offsets) if offset in wanted)
+
+    def _send_carefully(self, stream: Any, out: Any, sent: SentPiece, rows: Any) -> None:
+        """Sends one part of a piece after the other. The next attempt divides the one at which Spark ends."""
+        partition, count = sent.submitted.batch.partition, sent.piece.count
+        suspects = self._suspects[partition]
+        several = suspects.last - suspects.first + 1
+        size = 1 if several <= FEW_SUSPECTS else isqrt(several)
+        while self.sent and not self._failed:
+            self._push(stream, out)
+        if self._failed:
+            return
+        self.sent.append(sent)
+        offsets = SourceOffsets(sent.piece)
+        for at in range(0, count, size):
+            ranges = offsets.of(at, min(size, count - at))
+            last, more = ranges[-1]
+            self._alone = SourceRange(partition.topic, partition.partition, ranges[0][0], last + more - 1)
+            stream.write_batch(rows.slice(at, size))
+            self._messages += 1
+            while sent.missing > max(0, count - at - size) and not self._failed:
+                self._push(stream, out)
+            if self._failed:
+                return
+        self._alone = None
+
+    def _push(self, stream: Any, out: Any) -> None:
+        """Pushes out what Spark has, and waits a moment for it."""
+        self._answered.clear()
+        stream.write_batch(self._encoder.pads)
+        out.flush()
+        self._answered.wait(FLUSH_AGAIN_S)
 
     def _write_held(self, stream: Any) -> None:
         if self._held:

@@ -64,7 +64,7 @@ class SentPiece:
     """A piece that Spark has: uncompressed, with the codec that it gets again. `parts`: the rows that came back.
 
     `message`: the number of that with its rows, which may have those of other pieces, too. `since`: when it was sent, on the
-    monotonic clock.
+    monotonic clock. `too_much`: the numbers of records that Spark did not get, as they need too much.
     """
 
     submitted: SubmittedBatch
@@ -73,6 +73,7 @@ class SentPiece:
     message: int
     parts: list[Any] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
+    too_much: tuple[int, ...] = ()
     _rows: int = 0
     _grown: int = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from mirror_connect.connectors.errors import ConfigError
@@ -12,6 +12,7 @@ from mirror_connect.connectors.mirror.transform_sql import SQL, check_resolved
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.record_errors import SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
+from mirror_connect.connectors.task_protocol import SourceRange
 from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
 
 
@@ -30,10 +31,18 @@ class Computing(Protocol):
 
     transform: RecordTransform
 
-    def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:
+    def begin(
+        self,
+        secrets: Mapping[str, str],
+        *,
+        tolerant: bool = False,
+        suspects: Sequence[SourceRange] = (),
+        too_much: Sequence[SourceRange] = (),
+    ) -> None:
         """In the event loop that batches will be submitted in. `secrets`: the values, by their names.
 
         `tolerant`: a record with an error is left out. Otherwise its batch ends before it, with a RecordError.
+        `suspects`, `too_much`: see TaskSpec.
         """
 
     async def watch(self) -> None:
@@ -49,12 +58,17 @@ class Computing(Protocol):
         """What Spark, or the function, has got and not given back; None if there is nothing."""
 
 
-def begin_computing(config: Mapping[str, str | None], computing: Computing | None) -> None:
+def begin_computing(
+    config: Mapping[str, str | None],
+    computing: Computing | None,
+    suspects: Sequence[SourceRange] = (),
+    too_much: Sequence[SourceRange] = (),
+) -> None:
     """Begins what a task's config wants. ConfigError if Spark does something else: then no record may be copied.
 
     ConfigError for a secret that its config provider does not give now, whatever it gave when the config was validated.
 
-    `computing`: what this process has; None: nothing transforms its records.
+    `computing`: what this process has; None: nothing transforms its records. `suspects`, `too_much`: see TaskSpec.
     """
     wanted = transform_of(config)
     found = None if computing is None else computing.transform
@@ -63,7 +77,8 @@ def begin_computing(config: Mapping[str, str | None], computing: Computing | Non
         raise ConfigError(setting, None, "Spark has another one for this task, or none. Restart the task")
     if computing is not None and wanted is not None:
         check_resolved(wanted.secrets)
-        computing.begin(wanted.secrets, tolerant=config.get("errors.tolerance") == "all")
+        tolerant = config.get("errors.tolerance") == "all"
+        computing.begin(wanted.secrets, tolerant=tolerant, suspects=suspects, too_much=too_much)
 
 
 class ComputedBatch:

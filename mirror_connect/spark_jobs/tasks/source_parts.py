@@ -87,7 +87,7 @@ class SourceParts:
             spec, link, self._ranges_producer(), self._topic_id, frame.target, problems=frame.problems
         )
         self.fetcher = self._new_fetcher(settings)
-        begin_computing(spec.config, computing)
+        begin_computing(spec.config, computing, spec.suspects, spec.too_much)
         self.slow = None if computing is None else SlowTransform(computing, settings.integer(TIMEOUT), link.log)
         self.stalled = self._new_stalled(settings)
         self.measures = CopyMeasures(

@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.task_protocol import FINISHED, INTERVAL, POLL, TaskPartition, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import (
+    FINISHED,
+    INTERVAL,
+    POLL,
+    SourceRange,
+    TaskPartition,
+    TaskReport,
+    TaskSpec,
+)
 from tests.fakes.source_spec import source_spec
 
 PROBLEM = Problem("t-0", ProblemCode.PARTITION_UNREADABLE, "t-0 can't be read", "NOT_LEADER", "wait", "NOT_LEADER", 1.5)
@@ -25,6 +33,7 @@ REPORT = TaskReport(
     settled=False,
     source_offsets=(("t", 0, 7), ("t", 1, 8, "AAAAAAAAAAAAAAAAAAAAAQ", 3)),
     offset_keys=("[]",),
+    lost=(SourceRange("t", 0, 7, 9),),
 )
 
 
@@ -35,6 +44,7 @@ def test_a_report_is_the_same_behind_the_wire() -> None:
 def test_a_spec_is_the_same_behind_the_wire() -> None:
     assigned = [TaskPartition("t", 3, "A.t"), TaskPartition("u", 3, "u", remote_partition=0)]
     spec = source_spec({"bootstrap.servers": "a"}, {"bootstrap.servers": "b"}, assigned)
+    spec = replace(spec, suspects=(SourceRange("t", 3, 5, 9),), too_much=(SourceRange("t", 3, 4, 4),))
     assert TaskSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 

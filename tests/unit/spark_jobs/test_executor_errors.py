@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.spark_jobs.executor_errors import executor_line, statement_line
+from mirror_connect.spark_jobs.executor_errors import executor_line, fatal_error, statement_line
 
 HEAD = (
     "[STREAM_FAILED] Query [id = 6d, runId = 2a] terminated with exception: Job aborted due to stage failure: "
@@ -103,6 +103,7 @@ def test_what_is_no_fault_of_an_executors_environment_stays_as_it_is(text: str) 
 @pytest.mark.parametrize("executor", ["driver", "3"])
 def test_a_record_that_is_too_much_is_told_in_one_line(error: str, line: str, executor: str) -> None:
     found = statement_line(_text(error, executor))
+    assert fatal_error(_text(error, executor)) in error
     assert found is not None
     assert found.startswith(line)
     assert "\n" not in found
@@ -113,4 +114,4 @@ def test_a_record_that_is_too_much_is_told_in_one_line(error: str, line: str, ex
     [_text("org.apache.spark.SparkException: Python worker exited"), "java.lang.StackOverflowError", "the query ended"],
 )
 def test_another_text_is_not_of_a_record(text: str) -> None:
-    assert statement_line(text) is None
+    assert statement_line(text) is fatal_error(text) is None

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
+from mirror_connect.connectors.record_errors import RecordError
+from mirror_connect.connectors.task_protocol import SourceRange
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.spark_jobs.compute import (
     round_trip,
 )
+from mirror_connect.spark_jobs.compute.piece_changes import TOO_MUCH
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch
 from mirror_connect.spark_jobs.task_context import SparkLostError
 from tests.fakes.encoded_batches import CODECS, NOW, Plain, encode, some_records, with_records
@@ -225,3 +228,72 @@ async def test_each_batch_ends_once_and_whole_or_the_task_hears_that_spark_is_lo
 def test_an_epoch_without_a_task_ends_in_order() -> None:
     spark = SparkRows(masks)
     spark.trip.close()
+
+
+BAD = 1_234
+
+
+def ends_spark(row: Row) -> Row:
+    if row["offset"] == BAD:
+        raise MemoryError("as Spark's attempt ends")
+    return masks(row)
+
+
+def with_a_bad_one() -> bytes:
+    return b"".join(encode(some_records(n, 500, first=500 * n, size=20)) for n in range(6))
+
+
+async def where_it_ends(suspects: tuple[SourceRange, ...]) -> tuple[SourceRange, ...]:
+    """What Spark had when it ended."""
+    spark = SparkRows(ends_spark, ("offset", "value"), change=lambda batches: rechunked(batches, 1))
+    spark.trip.begin({}, suspects=suspects)
+    spark.submit(with_a_bad_one())
+    async with asyncio.timeout(60):
+        with pytest.raises(SparkLostError):
+            await spark.trip.watch()
+    with pytest.raises(SparkLostError):
+        await asyncio.to_thread(spark.trip.close)
+    return spark.trip.lost()
+
+
+async def test_the_record_at_which_spark_ends_is_found_in_three_attempts() -> None:
+    found: tuple[SourceRange, ...] = ()
+    sizes = []
+    for _ in range(3):
+        found = await where_it_ends(found)
+        assert [each[:2] for each in found] == [("orders", 3)]
+        assert found[0].first <= BAD <= found[0].last
+        sizes.append(found[0].last - found[0].first + 1)
+    assert sizes[0] > sizes[1] > sizes[2] == 1
+
+
+@pytest.mark.parametrize("tolerant", [True, False])
+async def test_a_record_that_needs_too_much_is_an_error_and_spark_does_not_get_it(tolerant: bool) -> None:
+    pads = []
+
+    def looks(row: Row) -> Row:
+        if row["offset"] is None:
+            pads.append((row["value"], row["__pad"]))
+        return ends_spark(row)
+
+    spark = SparkRows(looks, ("offset", "value"), change=lambda batches: rechunked(batches, 1))
+    bad = SourceRange("orders", 3, BAD, BAD)
+    # It is still suspected, too.
+    spark.trip.begin({}, tolerant=tolerant, suspects=(bad,), too_much=(bad, SourceRange("orders", 4, 7, 7)))
+    batches = spark.submit(with_a_bad_one())
+    await state_reached(lambda: all(not each.busy for each in batches), "all batches are back")
+    assert pads == [(None, b"")]
+    if tolerant:
+        found = await all_of(spark, batches)
+        assert [each.offset for each in found] == [n for n in range(3_000) if n != BAD]
+        (error,) = batches[2].skipped.kept
+    else:
+        made = batches[2].take()
+        assert made is not None
+        assert made.last_offset == BAD - 1
+        with pytest.raises(RecordError) as raised:
+            batches[2].take()
+        error = raised.value
+    assert (error.offset, error.reason) == (BAD, TOO_MUCH)
+    assert spark.trip.lost() == ()
+    await asyncio.to_thread(spark.trip.close)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import SourceRange
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch, begin_computing
@@ -25,8 +26,16 @@ class Computing:
         self.transform = TransformSql(text, secret_names=secret_names)
         self.secrets: Mapping[str, str] | None = None
 
-    def begin(self, secrets: Mapping[str, str], *, tolerant: bool = False) -> None:
+    def begin(
+        self,
+        secrets: Mapping[str, str],
+        *,
+        tolerant: bool = False,
+        suspects: Sequence[SourceRange] = (),
+        too_much: Sequence[SourceRange] = (),
+    ) -> None:
         self.secrets, self.tolerant = secrets, tolerant
+        self.records = suspects, too_much
 
     async def watch(self) -> None: ...
 
@@ -44,6 +53,9 @@ def test_a_task_gets_its_secrets_with_its_spec() -> None:
     assert (computing.secrets, computing.tolerant) == ({"SALT": "pepper"}, False)
     begin_computing({**SQL, "errors.tolerance": "all"}, computing)
     assert computing.tolerant
+    suspects, too_much = [SourceRange("t", 0, 5, 9)], [SourceRange("t", 0, 3, 3)]
+    begin_computing(SQL, computing, suspects, too_much)
+    assert computing.records == (suspects, too_much)
     begin_computing({}, None)
 
 
