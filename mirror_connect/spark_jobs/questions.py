@@ -22,6 +22,7 @@ HOLD_TIMEOUT_S: Final = 15.0
 PAUSE_S: Final = 0.5
 MOST_TRIES: Final = 5
 MOST_PREVIEWS: Final = 2
+_TOO_MUCH: Final = {"java.lang.OutOfMemoryError": "memory", "java.lang.StackOverflowError": "stack"}
 _PREVIEW: Final = "preview"
 # A preview with a function of the user's.
 _FUNCTION: Final = "function"
@@ -104,6 +105,9 @@ class Questions:
             return _answered(self._of_statements, question["kind"], question["body"])
         except Exception as error:  # noqa: BLE001 — whoever asked must not wait for nothing
             what = _name_of(error)
+            if what in _TOO_MUCH:
+                advice = "limit what functions make, as repeat does"
+                what = f"it needs more of its {_TOO_MUCH[what]} than there is ({what}): {advice}"
             # Neither text nor trace: Spark's errors quote values of records.
             log.error("A question of the worker's (%s) could not be answered: %s", question["kind"], what)
             return {"problem": f"Spark could not read it: {what}", "setting": None}

@@ -28,7 +28,9 @@ from mirror_connect.spark_jobs.compute import statement_preview
 from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin, table_type
 from mirror_connect.spark_jobs.compute.statement import statement_session
 from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
+from mirror_connect.spark_jobs.internal_http import InternalHttp
 from mirror_connect.spark_jobs.query import map_in_arrow
+from mirror_connect.spark_jobs.questions import Questions
 from mirror_connect.spark_jobs.session import open_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -275,3 +277,20 @@ def test_nothing_of_records_and_secrets_is_in_plans_events_or_the_log(
     encoded = [base64.b64encode(b"." * at + SECRET.encode()).decode()[4:24] for at in range(3)]
     hidden = (SECRET, CARD, "1@example.org", "pepper-of", REGION, *encoded)
     assert {(name, each) for name, text in texts.items() for each in hidden if each in text} == set()
+
+
+@pytest.mark.parametrize("size", ["2000000000", "length(topic) + 2000000000"], ids=["a_constant", "of_a_record"])
+def test_more_than_the_memory_is_told_as_such_and_the_next_preview_is_computed(opened: Any, size: str) -> None:
+    questions = Questions(InternalHttp("http://127.0.0.1:1", "token"), opened)
+    asked = body(f"SELECT repeat('x', CAST({size} AS INT)) AS value FROM records", RECORDS[:1])
+    answer = questions._answer({"kind": "preview", "number": 1, "body": asked})
+    assert "it needs more of its memory than there is" in answer["problem"]
+    asked = body("SELECT repeat('x', 2) AS value FROM records", RECORDS[:1])
+    (record,) = questions._answer({"kind": "preview", "number": 2, "body": asked})["records"]
+    assert parts_of(TransformedRecord.from_json(record).rest or b"").value == b"xx"
+
+
+def test_of_what_is_too_much_for_an_answer_only_the_size_leaves_the_jvm(session: Any) -> None:
+    text = "SELECT repeat('x', 5000000) AS value, CAST('k' AS BINARY) AS key FROM records"
+    (found,) = shown(session, body(text, RECORDS[:1]))
+    assert (found.kept, found.rest, found.error) == (True, None, statement_preview.TOO_MANY.format(5_000_000))

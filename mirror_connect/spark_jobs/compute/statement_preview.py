@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 25.0
 # Of all answered records. The worker reads the answer on its loop.
 MOST_BYTES: Final = 2 << 20
+TOO_MANY: Final = "it becomes {} bytes, too many for a preview"
+_SIZE: Final = "__size_of_"
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 # Times come as numbers: Python has no year 10000.
 _TYPES: Final = {KEY: pa.binary(), VALUE: pa.binary(), HEADERS: pa.list_(_HEADER), TIMESTAMP: pa.int64()}
@@ -112,9 +114,16 @@ def _collected(statement: Statement, frame: DataFrame, lookup: LookupFrame | Non
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
 
     made = applied(statement, frame, None if lookup is None else lambda join: lookup(join, statement.sql))
-    columns = [f.unix_micros(name).alias(name) if name == TIMESTAMP else name for name in statement.changes]
+    columns: list[Any] = [ROW, KEEP, ERROR]
+    for name in statement.changes:
+        if name in (KEY, VALUE):
+            # What is too much for an answer stays in the JVM. It would be there and here several times.
+            size = f.octet_length(name)
+            columns += [f.when(size <= MOST_BYTES, f.col(name)).alias(name), size.alias(_SIZE + name)]
+        else:
+            columns.append(f.unix_micros(name).alias(name) if name == TIMESTAMP else name)
     with _limited_jobs(frame.sparkSession) if statement.lookups else nullcontext():
-        return [each.asDict(recursive=True) for each in made.select(ROW, KEEP, ERROR, *columns).collect()]
+        return [each.asDict(recursive=True) for each in made.select(*columns).collect()]
 
 
 @contextmanager
@@ -145,6 +154,9 @@ def _record(row: dict[str, Any], piece: ProducerBatch, changes: Sequence[str]) -
     timestamp = piece.base_timestamp
     if row[ERROR] is not None or not row[KEEP]:
         return TransformedRecord(False, timestamp, None, row[ERROR])
+    size = max((row[_SIZE + name] or 0 for name in changes if name in (KEY, VALUE)), default=0)
+    if size > MOST_BYTES:
+        return TransformedRecord(True, timestamp, None, TOO_MANY.format(size))
     schema = pa.schema([(name, _TYPES[name]) for name in changes])
     values = pa.RecordBatch.from_pylist([{name: row[name] for name in changes}], schema)
     try:
@@ -165,7 +177,7 @@ def limited(found: Sequence[TransformedRecord]) -> list[TransformedRecord]:
             left -= size
             told.append(each)
         else:
-            told.append(replace(each, rest=None, error=f"it becomes {size} bytes, too many for a preview"))
+            told.append(replace(each, rest=None, error=TOO_MANY.format(size)))
     return told
 
 
