@@ -1,4 +1,4 @@
-"""A record for which a statement overflows the stack: it is named, and other connectors go on."""
+"""A record for which a statement overflows the stack or the heap: it is named, and other connectors go on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from deploy.local import LocalCluster
-from tests.e2e.ends import wait_ends
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.identity_topics import produce
 from tests.e2e.numbered import Writer
 from tests.e2e.product import JVM, Product, mirror_config
@@ -81,4 +81,42 @@ def test_a_record_that_overflows_the_stack_is_named_and_others_go_on(
     assert product.pids(JVM) == jvms
     assert f"{poisoned}, partition 0, offset {POISON}: " in product.log_text()
     for name in (good, poisoned):
+        product.delete(name)
+
+
+# More than the heap has, in one piece.
+FILLS: Final = "SELECT repeat('x', CAST(CAST(value AS STRING) AS INT)) AS value FROM records"
+HUGE: Final = 40
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_a_record_that_fills_the_memory_is_named_and_others_go_on(
+    tolerance: str,
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    product: Product,
+    topic_name: Callable[[str], str],
+) -> None:
+    good, filling = topic_name("sql-small"), topic_name("sql-fills")
+    source_cluster.create_topic(good, 1)
+    source_cluster.create_topic(filling, 1)
+    rows = [{"value": b"2000000000" if n == HUGE else b"3", "key": b"%d" % n, "partition": 0} for n in range(100)]
+    produce(source_cluster, filling, rows)
+    put_first(
+        product,
+        good,
+        {**mirror_config(source_cluster, target_cluster, good), "spark.transform.sql": "SELECT * FROM records"},
+    )
+    config = {**mirror_config(source_cluster, target_cluster, filling), "spark.transform.sql": FILLS}
+    with Writer(source_cluster, good, 1, 50) as writer:
+        product.put(filling, {**config, "errors.tolerance": tolerance})
+        trace = wait_trace(product, filling, "(OutOfMemoryError)")
+        product.wait_states(filling, ["RUNNING", "FAILED"])
+        assert f"{filling}, partition 0, offset {HUGE}: Spark has not enough memory" in trace
+        # Nothing behind it is copied, and it is not skipped.
+        assert sum(end_offsets(target_cluster, f"A.{filling}").values()) <= HUGE
+        product.wait_going_on(good, target_cluster, f"A.{good}")
+    wait_ends(target_cluster, f"A.{good}", writer.counts)
+    product.wait_running(good)
+    for name in (good, filling):
         product.delete(name)
