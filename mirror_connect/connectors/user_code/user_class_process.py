@@ -41,7 +41,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     # Output of the class goes to standard error: it is no answer.
     os.dup2(2, 1)
-    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    requests: queue.Queue[bytes] = queue.Queue()
     # In a thread: so the end of the pipe ends the process also while the class sleeps.
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
     job = json.loads(requests.get())
@@ -84,7 +84,7 @@ def main() -> int:
             answer(job["call_s"], _called, made, method, arguments, expected)
 
 
-def _read(requests: queue.SimpleQueue[bytes]) -> None:
+def _read(requests: queue.Queue[bytes]) -> None:
     for line in sys.stdin.buffer:
         requests.put(line)
     os._exit(0)

@@ -74,8 +74,8 @@ class RowSender:
         self._setting = setting
         self._on_part = on_part
         self._on_failure = on_failure
-        # None at the end.
-        self._waiting: queue.SimpleQueue[SubmittedBatch | _Answered | None] = queue.SimpleQueue()
+        # None at the end. No SimpleQueue: see pyproject.toml.
+        self._waiting: queue.Queue[SubmittedBatch | _Answered | None] = queue.Queue()
         self._next_row = self._messages = 0
         # Rows that go with the next message, and their bytes. Each message costs Spark and the feeder half a millisecond.
         self._held: list[Any] = []

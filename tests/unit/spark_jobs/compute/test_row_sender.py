@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import queue
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -116,3 +119,25 @@ async def test_batches_that_come_while_a_flush_is_on_its_way_go_in_one_message(m
     await all_of(spark, batches)
     assert messages == [3, 9]
     await asyncio.to_thread(spark.trip.close)
+
+
+def test_the_sender_does_not_wait_for_ever_if_a_flush_becomes_due_as_it_begins_to_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SimpleQueue.get does so if the rest of its time is over once it has its lock (Python up to 3.12)."""
+    spark = SparkRows(masks)
+    sender = spark.trip._sender
+    done = threading.Event()
+
+    def wait_often() -> None:
+        for number in range(30_000):
+            sender.answered()
+            sender._next()
+            monkeypatch.setattr(row_sender, "FLUSH_S", 1e-6 * (number % 5))
+            sender._unflushed, sender._flushed_at = True, time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                sender._next()
+        done.set()
+
+    threading.Thread(target=wait_often, daemon=True).start()
+    assert done.wait(120)
