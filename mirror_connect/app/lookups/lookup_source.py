@@ -6,6 +6,7 @@ What is read is whole and of one moment, or it is an error.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Mapping
 from typing import Final
@@ -40,9 +41,12 @@ def read_lookup(
 
 def _file(lookup: Lookup, known: object) -> LoadedLookup | None:
     try:
-        # A pipe would never end.
-        with open(os.open(lookup.location, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            before = _stamp(os.fstat(file.fileno()))
+        # A pipe would never end, and to open one must not wait for its writer.
+        with open(lookup.location, "rb", buffering=0, opener=_without_waiting) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise BadLookupError("it is no regular file")
+            before = _stamp(found)
             if before == known:
                 return None
             content = file.read(_MOST_FILE + 1)
@@ -54,6 +58,10 @@ def _file(lookup: Lookup, known: object) -> LoadedLookup | None:
     if before != after:
         raise BadLookupError("it was written to while it was read: write another file, and rename it")
     return LoadedLookup(table_of_file(content, format_of(lookup.location), lookup.columns), after)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _stamp(found: os.stat_result) -> object:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,9 @@ _TYPES: Final = {
     Type.DATE: pa.date32(),
     Type.TIMESTAMP: pa.timestamp("us", "UTC"),
 }
+# A field in quotes, and whether a quote ends it. As for Arrow, a quote within another field is one of its characters.
+_QUOTED: Final = re.compile(rb'(?<![^,\r\n])"(?:[^"]++|"")*+("?)')
+_LINE_END: Final = re.compile(rb"\r\n?|\n")
 # Number of a row, beside its columns.
 _NUMBER: Final = "__number"
 
@@ -153,8 +157,11 @@ def stream_of(table: Any) -> bytes:
 def _csv(content: bytes, columns: Sequence[Column]) -> Any:
     import pyarrow.csv as arrow_csv  # noqa: PLC0415 — it is seldom needed, and takes memory
 
-    first = content.split(b"\n", 1)[0].decode().rstrip("\r")
-    header = next(csv.reader([first]), [])
+    _check_quotes(content)
+    try:
+        header = next(csv.reader([_LINE_END.split(content, 1)[0].decode()]), [])
+    except csv.Error:
+        raise BadLookupError(f"its first line has a name of more than {csv.field_size_limit()} characters") from None
     for column in columns:
         if (count := header.count(column.name)) != 1:
             there = "two columns" if count else "no column"
@@ -176,6 +183,14 @@ def _csv(content: bytes, columns: Sequence[Column]) -> Any:
     except pa.ArrowException:
         raise BadLookupError(f"it is no CSV: not each line has {len(header)} fields, as the first one") from None
     return _cast(table, columns)
+
+
+def _check_quotes(content: bytes) -> None:
+    """Arrow would take all behind a quote that is not closed for one field, and the rows in it would be missing."""
+    for field in _QUOTED.finditer(content):
+        if not field[1]:
+            line = 1 + len(_LINE_END.findall(content, 0, field.start()))
+            raise BadLookupError(f"line {line} has a quote that is not closed: write a quote within quotes twice")
 
 
 def _json_lines(content: bytes, columns: Sequence[Column]) -> Any:

@@ -42,8 +42,14 @@ def test_a_file_that_is_none_is_an_error_and_nothing_waits_for_it(tmp_path: Path
     with pytest.raises(BadLookupError, match="No such file"):
         read_lookup(lookup, {}, "")
     os.mkfifo(lookup.location)
-    with pytest.raises(BadLookupError):
+    with pytest.raises(BadLookupError, match="no regular file"):
         read_lookup(lookup, {}, "")
+    writer = os.open(lookup.location, os.O_RDWR)
+    try:
+        with pytest.raises(BadLookupError, match="no regular file"):
+            read_lookup(lookup, {}, "")
+    finally:
+        os.close(writer)
     os.unlink(lookup.location)
     os.mkdir(lookup.location)
     with pytest.raises(BadLookupError):

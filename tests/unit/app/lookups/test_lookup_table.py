@@ -99,6 +99,41 @@ def test_what_is_wrong_is_named_by_its_place(content: bytes, kind: Format, line:
     assert "4711" not in str(wrong.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'id,n\nk,"x\nl,2\nm,3\n', 2),
+        (b'id,n\nk,"x\n\ny"\nl,"""\nm,3\n', 5),
+        (b'id,n\r\nk,1\r\n"l,2\r\n', 3),
+        (b'id,n\rk,1\rl,"', 3),
+        (b'"id,n\nk,1\n', 1),
+    ],
+)
+def test_a_quote_that_is_not_closed_is_named_by_its_line(content: bytes, line: int) -> None:
+    with pytest.raises(BadLookupError, match=f"line {line} has a quote"):
+        table_of_file(content, Format.CSV, columns_of("id STRING, n STRING"))
+
+
+def test_quotes_that_are_closed_and_those_within_a_field_are_taken() -> None:
+    content = b'id,n\na"b,"c,""d\n"\n"","e""\n,""f"\n\'"\',g"\n'
+    found = table_of_file(content, Format.CSV, columns_of("id STRING, n STRING"))
+    assert [tuple(each.values()) for each in found.to_pylist()] == [
+        ('a"b', 'c,"d\n'),
+        ("", 'e"\n,"f'),
+        ("'\"'", 'g"'),
+    ]
+
+
+def test_a_line_may_end_as_on_an_old_mac_and_a_name_has_a_longest() -> None:
+    columns = columns_of("id STRING, n INT")
+    assert table_of_file(b"id,n\rk,1\rl,2\r", Format.CSV, columns).to_pylist() == [
+        {"id": "k", "n": 1},
+        {"id": "l", "n": 2},
+    ]
+    with pytest.raises(BadLookupError, match="more than 131072 characters"):
+        table_of_file(b"id,n," + b"x" * 131_073 + b"\nk,1,2\n", Format.CSV, columns)
+
+
 def test_a_parquet_file_must_have_the_columns() -> None:
     out = io.BytesIO()
     pyarrow.parquet.write_table(pa.table({"n": [1]}), out)
