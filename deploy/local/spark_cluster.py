@@ -134,7 +134,12 @@ class SparkCluster(Started):
         self.directory = Path(tempfile.mkdtemp(prefix="spark-cluster-"))
         watchdog().guard_directory(str(self.directory))
         # An application whose executors are killed again and again goes on.
-        self._daemon_properties = {"spark.deploy.maxExecutorRetries": "-1", **daemon_properties}
+        self._daemon_properties = {
+            "spark.deploy.maxExecutorRetries": "-1",
+            # The server for submissions asks for no secret.
+            "spark.master.rest.enabled": "false",
+            **daemon_properties,
+        }
         self._secret = secrets.token_urlsafe(24) if secret is None else secret
         if self._secret:
             self._daemon_properties |= {

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
 from deploy.local.spark_cluster import SparkCluster
@@ -116,6 +118,15 @@ def test_the_secret_is_in_no_argument(cluster: SparkCluster) -> None:
     commands = [each.cmdline() for daemon in (cluster.master, *cluster.workers) for each in session_of(daemon.pid)]
     assert commands
     assert not any(SECRET in argument for command in commands for argument in command)
+
+
+def test_a_master_opens_no_port_without_a_login(cluster: SparkCluster) -> None:
+    """Its REST server for submissions would be the third. Whoever reaches that runs programs as Spark's user."""
+    listening = [
+        each for each in psutil.Process(cluster.master.pid).net_connections("tcp") if each.status == psutil.CONN_LISTEN
+    ]
+    ports = {urlsplit(url).port for url in (cluster.master_url, cluster.page_url)}
+    assert {each.laddr.port for each in listening} == ports
 
 
 def test_nothing_is_left_at_the_end() -> None:
