@@ -151,7 +151,14 @@ def test_records_become_what_the_target_gets_and_the_others_say_why(session: Any
         found = shown(session, body(MASKED, RECORDS, SCHEMA, pepper=SECRET))
     bad = "value is no JSON object of spark.transform.value.schema"
     assert [(each.kept, each.error) for each in found] == [
-        *[(True, None), (False, None), (True, None), (False, bad), (True, None), (False, bad)]
+        *[
+            (True, None),
+            (False, None),
+            (True, None),
+            (False, f"{bad}: it is no JSON"),
+            (True, None),
+            (False, f"{bad}: it is empty"),
+        ]
     ]
     first = parts_of(found[0].rest or b"")
     assert (first.key, first.headers) == (RECORDS[0].key, RECORDS[0].headers)
@@ -226,7 +233,14 @@ def test_records_are_joined_as_a_task_joins_them(session: Any) -> None:
     found = [TransformedRecord.from_json(each) for each in joined(session)["records"]]
     bad = "value is no JSON object of spark.transform.value.schema"
     assert [(each.kept, each.error) for each in found] == [
-        *[(True, None), (False, "WHERE raised an error"), (True, None), (False, bad), (True, None), (False, bad)]
+        *[
+            (True, None),
+            (False, "WHERE raised an error"),
+            (True, None),
+            (False, f"{bad}: it is no JSON"),
+            (True, None),
+            (False, f"{bad}: it is empty"),
+        ]
     ]
     keys = [parts_of(each.rest or b"").key for each in found if each.kept]
     assert keys == [f"{REGION}-1".encode(), None, f"{REGION}-5".encode()]

@@ -86,8 +86,13 @@ class TransformSql:
     @property
     def objects(self) -> tuple[str, ...]:
         """The columns of `records` whose bytes are JSON objects."""
+        return tuple(self.schemas)
+
+    @property
+    def schemas(self) -> dict[str, str]:
+        """By such a column, the fields of its objects."""
         schemas = {"key": self.key_schema, "value": self.value_schema}
-        return tuple(name for name, schema in schemas.items() if schema is not None)
+        return {name: schema for name, schema in schemas.items() if schema is not None}
 
     def to_json(self) -> dict[str, Any]:
         """What Spark's driver may know of it: no value of a secret."""

@@ -26,11 +26,13 @@ from mirror_connect.kafka_io.records.record_columns import (
     TimesColumn,
     read_columns,
 )
+from mirror_connect.spark_jobs.compute.json_faults import fault_line
 from mirror_connect.spark_jobs.compute.records_table import (
     CHANGEABLE,
     CHANGED,
     HEADERS,
     KEY,
+    NO_OBJECT,
     PAD,
     ROW,
     SECRETS,
@@ -271,12 +273,18 @@ def _headers_of(column: Any) -> HeadersColumn | None:
 class RowErrors:
     """The errors of the rows of a batch. `reasons`: the column of them. `setting`: of what raised them.
 
-    `originals`: the source's records, by offset.
+    `schemas`: of the JSON objects in key and value. `originals`: the source's records, by offset.
     """
 
     def __init__(
-        self, batch: ProducerBatch, reasons: Any, setting: str, originals: Mapping[int, OriginalRecord]
+        self,
+        batch: ProducerBatch,
+        reasons: Any,
+        setting: str,
+        schemas: Mapping[str, str],
+        originals: Mapping[int, OriginalRecord],
     ) -> None:
+        self._schemas = {NO_OBJECT[name]: (name, schema) for name, schema in schemas.items()}
         self._originals = originals
         self._batch = batch
         self._setting = setting
@@ -293,8 +301,16 @@ class RowErrors:
         return RecordError(
             offset,
             self._setting,
-            self._reasons[number].as_py(),
+            self.reason(number),
             key=self._keys[number].as_py(),
             value=self._values[number].as_py(),
             original=self._originals.get(offset),
         )
+
+    def reason(self, number: int) -> str:
+        """What is wrong with the record with this number, without anything of what it holds."""
+        reason = str(self._reasons[number].as_py())
+        if reason not in self._schemas:
+            return reason
+        name, schema = self._schemas[reason]
+        return fault_line(name, (self._keys if name == KEY else self._values)[number].as_py(), schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.statement_error import SUBQUERY, StatementError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -122,7 +122,8 @@ def check_parsed(session: SparkSession, expression: Any) -> None:
         if name in _WINDOWS:
             raise StatementError("a window is not taken: a statement sees one record at a time", at(node))
         if "Subquery" in name or name in ("Exists", "ListQuery"):
-            raise StatementError("a subquery is not taken: a statement sees one record at a time", at(node))
+            # Spark has the place of EXISTS as that of the whole statement.
+            raise StatementError(SUBQUERY, at(node.plan()) if name == "Exists" else at(node))
         if name.startswith("ExpressionWith") or name in ("NamedParameter", "PosParameter"):
             raise StatementError("a parameter is not taken: write the value or the name itself", at(node))
 

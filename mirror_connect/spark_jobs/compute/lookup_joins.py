@@ -93,7 +93,9 @@ def _parsed(join: Any, lookups: Sequence[Lookup]) -> ParsedJoin:
     if kind(right) == "SubqueryAlias":
         alias, right = str(right.identifier().name()), right.child()
     if kind(right) != "UnresolvedRelation":
-        raise StatementError(f"{kind(right)} can't be joined: {_WHICH}", at(join.right()))
+        # Names of Spark's plans are no use to a user.
+        what = {"UnresolvedInlineTable": "VALUES", "UnresolvedTableValuedFunction": "a function"}
+        raise StatementError(f"{what.get(kind(right), 'a subquery')} can't be joined: {_WHICH}", at(join.right()))
     name = ".".join(str(part) for part in each(right.multipartIdentifier()))
     lookup = next((each for each in lookups if each.name.lower() == name.lower()), None)
     if lookup is None:

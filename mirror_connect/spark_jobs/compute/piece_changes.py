@@ -39,6 +39,7 @@ class PieceChanges:
     def __init__(self, transform: RecordTransform, changes: Sequence[str]) -> None:
         self._setting = setting_of_transform(transform)
         self._by_function = isinstance(transform, TransformFunction)
+        self._schemas = {} if isinstance(transform, TransformFunction) else transform.schemas
         self._changes = tuple(changes)
 
     def apply(self, sent: SentPiece) -> None:
@@ -81,7 +82,7 @@ class PieceChanges:
         submitted = sent.submitted
         failing = [number for number, there in enumerate(errors.is_valid().to_pylist()) if there]
         from_source = {} if submitted.batch.skipped.letters is None else _originals(sent, failing)
-        found = RowErrors(sent.piece, errors, self._setting, from_source)
+        found = RowErrors(sent.piece, errors, self._setting, self._schemas, from_source)
         if submitted.tolerant:
             for number in failing:
                 submitted.skip(found.of(number))

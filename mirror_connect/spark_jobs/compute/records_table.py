@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mirror_connect.connectors.mirror.transform_function import TransformFunction
 from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, VALUE_SCHEMA, TransformSql
 from mirror_connect.spark_jobs.compute.expressions import null_if_it_fails
+from mirror_connect.spark_jobs.compute.schema_fields import wrong_field
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ HIDDEN: Final = (ROW, PAD)
 # What comes back beside them and the changed columns.
 KEEP: Final = "__keep"
 ERROR: Final = "__error"
+# In ERROR, for a key or value that is no JSON object of its schema: the line is made where the record is (json_faults.py).
+NO_OBJECT: Final[Mapping[str, str]] = {KEY: "no object: key", VALUE: "no object: value"}
 # Of rows that a function has made: a bit for each column of CHANGEABLE that it has changed. In others it is null.
 CHANGED: Final = "__changed"
 # In its place, if the function itself is wrong. Then the error of the row is not about the record.
@@ -166,6 +170,15 @@ def _types(sql: TransformSql) -> dict[str, DataType]:
     return found
 
 
+def _is_type(session: SparkSession, text: str) -> bool:
+    try:
+        with spark_errors(text):
+            session._jvm.org.apache.spark.sql.types.DataType.fromDDL(text)
+    except StatementError:
+        return False
+    return True
+
+
 def _schemas(session: SparkSession, sql: TransformSql) -> dict[str, StructType]:
     """Columns that are read as JSON, and the type of their objects."""
     given = {KEY: sql.key_schema, VALUE: sql.value_schema}
@@ -175,8 +188,11 @@ def _schemas(session: SparkSession, sql: TransformSql) -> dict[str, StructType]:
 def _parsed(session: SparkSession, setting: str, ddl: str) -> StructType:
     from pyspark.sql.types import StructType, _parse_datatype_json_string  # noqa: PLC0415
 
-    with spark_errors(ddl, setting=setting):
-        java = session._jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+    try:
+        with spark_errors(ddl, setting=setting):
+            java = session._jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+    except StatementError as error:
+        raise StatementError(wrong_field(ddl, partial(_is_type, session)) or error.problem, setting=setting) from None
     found = _parse_datatype_json_string(java.json())
     assert isinstance(found, StructType)
     if not found.fields:

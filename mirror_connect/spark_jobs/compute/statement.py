@@ -37,13 +37,13 @@ from mirror_connect.spark_jobs.compute.records_table import (
     COLUMNS,
     ERROR,
     KEEP,
+    NO_OBJECT,
     PAD,
     ROW,
     SECRETS,
     VALUE,
     empty_table,
     frame_type,
-    setting_of,
     unknown_frame,
     with_json,
 )
@@ -184,7 +184,7 @@ def applied(statement: Statement, frame: DataFrame, tables: Tables | None = None
         changed = table.select("*", *(_guarded(view, name, keep, select) for name in statement.changes))
         error = f.when(f.col(PAD).isNotNull(), f.lit(None))
         for name, fault in faults.items():
-            error = error.when(fault, f.lit(f"{name} is no JSON object of {setting_of(name)}"))
+            error = error.when(fault, f.lit(NO_OBJECT[name]))
         for name, fault in unjoined.items():
             error = error.when(fault, f.lit(f"the condition of the join with {name} raised an error"))
         error = error.when(f.col(_CONDITION).isNull(), f.lit("WHERE raised an error"))

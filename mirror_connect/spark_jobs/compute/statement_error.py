@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 _MOST: Final = 600
+SUBQUERY: Final = (
+    "a subquery is not taken: write the values themselves, as IN ('EU', 'UK'), "
+    "or put them into a lookup and LEFT JOIN it"
+)
 _FROM: Final = re.compile(r"\bFROM\b", re.IGNORECASE)
 
 
@@ -70,15 +74,22 @@ def _plainer(error: PySparkException, text: str) -> str | None:
     """What is wrong with a statement, where Spark's parser says something else."""
     if error.getCondition() == "PARSE_SYNTAX_ERROR" and _FROM.search(text) is None:
         return "FROM records is missing: a statement is SELECT … FROM records"
+    # `IN (SELECT 'EU')`: Spark takes SELECT for a type, as DATE is one in DATE '2026-01-01'.
+    if error.getCondition() == "UNSUPPORTED_TYPED_LITERAL":
+        parameters = error.getMessageParameters() or {}
+        if parameters.get("unsupportedType", "").strip('"').upper() == "SELECT":
+            return SUBQUERY
     return None
 
 
 def _index(error: Any, text: str) -> int | None:
+    from pyspark.errors import ParseException  # noqa: PLC0415 — it is imported with the session
+
     for each in error.getQueryContext():
         if each.contextType().name == "SQL" and each.startIndex() >= 0:
             return int(each.startIndex())
-    # Where the parser has stopped.
-    origin = getattr(error, "_origin", None)
+    # Where the parser has stopped. Errors of other classes are found by it as well, and have no place.
+    origin = getattr(error, "_origin", None) if isinstance(error, ParseException) else None
     if origin is None or not (origin.line().isDefined() and origin.startPosition().isDefined()):
         return None
     before = text.split("\n")[: int(origin.line().get()) - 1]

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from mirror_connect.connectors.mirror.transform_sql import TransformSql
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.record_rewrite import one_record, record_of
-from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of
+from mirror_connect.spark_jobs.compute.arrow_rows import RowErrors, Rows, changes_of
 from mirror_connect.spark_jobs.compute.records_table import ERROR, HEADERS, KEEP, KEY, ROW, TIMESTAMP, VALUE, rows_type
 from mirror_connect.spark_jobs.compute.statement import applied, read_statement
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, problem_answer
@@ -90,7 +90,7 @@ def _transformed(
             failed[number] = TransformedRecord(False, record.timestamp, None, str(error))
     made = {each[ROW]: each for each in _collected(statement, _frame(session, statement, rows, batches), lookup)}
     return [
-        failed[number] if number in failed else _record(made[number], piece, statement.changes)
+        failed[number] if number in failed else _record(made[number], piece, statement)
         for number, piece in enumerate(pieces)
     ]
 
@@ -150,10 +150,13 @@ def _limited_jobs(session: SparkSession) -> Iterator[None]:
         timer.cancel()
 
 
-def _record(row: dict[str, Any], piece: ProducerBatch, changes: Sequence[str]) -> TransformedRecord:
-    timestamp = piece.base_timestamp
-    if row[ERROR] is not None or not row[KEEP]:
-        return TransformedRecord(False, timestamp, None, row[ERROR])
+def _record(row: dict[str, Any], piece: ProducerBatch, statement: Statement) -> TransformedRecord:
+    timestamp, changes = piece.base_timestamp, statement.changes
+    if row[ERROR] is not None:
+        errors = RowErrors(piece, pa.array([row[ERROR]]), SQL, statement.sql.schemas, {})
+        return TransformedRecord(False, timestamp, None, errors.reason(0))
+    if not row[KEEP]:
+        return TransformedRecord(False, timestamp, None, None)
     size = max((row[_SIZE + name] or 0 for name in changes if name in (KEY, VALUE)), default=0)
     if size > MOST_BYTES:
         return TransformedRecord(True, timestamp, None, TOO_MANY.format(size))

@@ -13,7 +13,7 @@ from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
-from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD
+from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, NO_OBJECT, PAD
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
 from tests.spark.statement.statements import SCHEMA, changed, rows, statement
@@ -100,7 +100,7 @@ def test_customers_are_masked_and_filtered_and_tombstones_stay(session: Any) -> 
         (True, None),
         (False, None),
         (True, None),
-        *[(False, "value is no JSON object of spark.transform.value.schema")] * 2,
+        *[(False, NO_OBJECT["value"])] * 2,
     ]
     assert json.loads(after[0]["value"]) == {
         "id": 7,
@@ -125,7 +125,57 @@ def test_a_preview_shows_the_same_without_a_job(session: Any) -> None:
     key, value, _ = parts_of(masked.rest)
     assert (key, json.loads(value or b"")["card"]) == (b"k", "************1111")
     assert tombstone.rest == rest_of(RecordParts(b"k", None))
-    assert (bad.kept, bad.rest, "4111" in str(bad.error)) == (False, None, False)
+    line = "value is no JSON object of spark.transform.value.schema: it is a whole number"
+    assert (bad.kept, bad.rest, bad.error) == (False, None, line)
+
+
+# What Spark refuses of a single field, with the type that the schema has.
+WRONG: Final = {
+    b'{"id": "geheim"}': "id BIGINT",
+    b'{"id": 1.5}': "id INT",
+    b'{"id": 1.0}': "id BIGINT",
+    b'{"id": 300}': "id TINYINT",
+    b'{"id": true}': "id DOUBLE",
+    b'{"id": "geheim"}\n': "id DECIMAL(10, 2)",
+    b'{"id": 1}': "id BOOLEAN",
+    b'{"id": "geheim "}': "id DATE",
+    b'{"id": "geheim", "a": 1}': "id TIMESTAMP, a INT",
+    b'{"id": {"a": "geheim"}}': "id STRUCT<a: INT>",
+    b'{"id": ["geheim"]}': "id ARRAY<BIGINT>",
+    b'{"id": {"geheim": "x"}}': "id MAP<STRING, BIGINT>",
+    b'{"id": []}': "id STRUCT<a: INT>",
+}
+
+
+@pytest.mark.parametrize("value", WRONG)
+def test_a_record_that_does_not_fit_names_its_field_and_both_types(session: Any, value: bytes) -> None:
+    sql = TransformSql("SELECT to_json(value) AS key FROM records", WRONG[value], None)
+    asked = AskedRecord(TopicPartition("t", 0), 1, 0, rest_of(RecordParts(b"k", value))).to_json()
+    [answer] = preview_answer(session, {"sql": sql.to_json(), "secrets": {}, "records": [asked]})["records"]
+    error = str(TransformedRecord.from_json(answer).error)
+    assert error.startswith("value is no JSON object of spark.transform.value.schema: its field id")
+    assert "geheim" not in error
+
+
+@pytest.mark.parametrize(
+    ("schema", "line"),
+    [
+        ("id BIGINTEGER", "field id has type BIGINTEGER, which Spark does not have: did you mean INTEGER?"),
+        (
+            "id INT, a STRUCT<b: ARRAY<STRNG>>",
+            "field a.b has type STRNG, which Spark does not have: did you mean STRING?",
+        ),
+        ("id INT, name", "field name has no type: write a name and a type, as name STRING"),
+        (
+            "a DECIMAL(50, 2), id INT",
+            "field a has type DECIMAL(50, 2), which Spark does not have: did you mean DECIMAL(10,2)?",
+        ),
+    ],
+)
+def test_a_wrong_schema_names_its_field(session: Any, schema: str, line: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        statement(session, "SELECT value FROM records", schema)
+    assert (refused.value.setting, refused.value.problem) == ("spark.transform.value.schema", line)
 
 
 VALUES: Final = {

@@ -12,7 +12,7 @@ import pytest
 from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.spark_jobs.compute.expressions import kind, nodes
 from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin, table_type
-from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, PAD, ROW, frame_type
+from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, NO_OBJECT, PAD, ROW, frame_type
 from mirror_connect.spark_jobs.compute.statement import Statement, applied
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from tests.spark.statement.statements import REGIONS, SCHEMA, looked_up
@@ -56,7 +56,7 @@ def test_a_lookup_gives_each_record_its_row_or_none(session: Any) -> None:
         *[(True, None)] * 4,
         *[(False, None)] * 2,
     ]
-    assert after[5][ERROR] == "value is no JSON object of spark.transform.value.schema"
+    assert after[5][ERROR] == NO_OBJECT["value"]
 
 
 def test_a_record_that_finds_no_row_can_be_left_out(session: Any) -> None:
@@ -139,7 +139,10 @@ REFUSED_JOINS: Final = {
     "LEFT JOIN regions r": "ON is missing",
     "LEFT JOIN colours r ON r.id = topic": "there is no lookup colours",
     "LEFT JOIN records r ON r.key = topic": "there is no lookup records",
-    "LEFT JOIN (SELECT 1 AS id) r ON r.id = topic": "can't be joined",
+    "LEFT JOIN (SELECT 1 AS id) r ON r.id = topic": "a subquery can't be joined",
+    "LEFT JOIN (VALUES (1)) r ON r.id = topic": "can't be joined",
+    "LEFT JOIN regions r ON r.country = (SELECT 'EU')": "LEFT JOIN it",
+    "LEFT JOIN regions r ON r.country = topic WHERE r.region IN (SELECT 'EU')": "LEFT JOIN it",
     "LEFT JOIN regions value ON value.id = topic": "the name value",
     "LEFT JOIN regions r ON r.id = topic LEFT JOIN regions r ON r.id = topic": "two lookups",
     "LEFT JOIN regions r ON r.id > topic": "ON has r.column",

@@ -37,8 +37,12 @@ REFUSED: Final = {
     "SELECT max(key) AS key FROM records": 7,
     "SELECT explode(headers) AS headers FROM records": 7,
     "SELECT row_number() OVER (ORDER BY key) AS key FROM records": 7,
-    "SELECT * FROM records WHERE key IN (SELECT 1)": None,
-    "SELECT (SELECT 1) AS key FROM records": None,
+    "SELECT * FROM records WHERE key IN (SELECT 1)": 32,
+    "SELECT * FROM records WHERE key IN (SELECT 'EU')": 36,
+    "SELECT * FROM records WHERE EXISTS (SELECT 1 FROM records)": 36,
+    "SELECT * FROM records WHERE NOT EXISTS (SELECT 1)": 40,
+    "SELECT * FROM records WHERE offset > (SELECT 1)": 37,
+    "SELECT (SELECT 1) AS key FROM records": 7,
     "SELECT upper(topic) FROM records": 7,
     "SELECT upper(topic) AS topic FROM records": 7,
     "SELECT 1 AS offset FROM records": 7,
@@ -80,6 +84,7 @@ REFUSED: Final = {
     "SELECT current_path() AS key FROM records": 7,
     "SELECT IDENTIFIER('key') AS key FROM records": 7,
     "SELECT :x AS key FROM records": 7,
+    "SELECT CAST(offset AS DECIMAL(50, 2)) AS key FROM records": None,
 }
 
 
@@ -98,7 +103,7 @@ OF_MANY_RECORDS: Final = {
     "SELECT row_number() OVER (ORDER BY offset) FROM records": "a window",
     "SELECT lag(key) AS before FROM records": "lag is",
     "SELECT sum(offset) OVER (PARTITION BY key) AS total FROM others": "a window",
-    "SELECT (SELECT max(key) FROM records) FROM records": "a subquery",
+    "SELECT (SELECT max(key) FROM records) FROM records": "a subquery is not taken: write the values",
     "SELECT key IN (SELECT 1) AS known FROM others": "a subquery",
     "SELECT rand() FROM records": "rand",
     "SELECT now() AS seen FROM records": "processed_at",
