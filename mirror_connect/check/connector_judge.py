@@ -19,6 +19,13 @@ from mirror_connect.check.deviations import BYTES_INSTEAD, Row, row_of
 from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
 from mirror_connect.check.worker_deviations import OF_WORKERS
 from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
+from mirror_connect.connectors.config.alias_settings import (
+    idle_alias_settings,
+    plugin_table,
+    unlisted_alias,
+    unused_predicates,
+    written_aliases,
+)
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS, written_by
 from mirror_connect.connectors.config.table import NULL_REFUSED
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
@@ -42,6 +49,7 @@ _ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
 }
 # What a config needs beside a wrong or unreadable value, so that the rest of it can be judged.
 _STAND_INS: Final = {"name": "check", "source.cluster.alias": "source"}
+_ALIASES: Final = ("transforms", "predicates")
 _LOGIN: Final = ("security.protocol", "sasl.", "ssl.")
 # Prefix → kind of the client, and whether it copies the data of a source connector.
 _CLIENTS: Final[Mapping[str, tuple[Kind, bool]]] = {
@@ -96,11 +104,43 @@ def judge_connector(
             found.append(Judgement(name, Verdict.NOT_JUDGED, REFERENCE, LOOK))
         elif name in SETTINGS and is_user_class(value):
             found.append(Judgement(name, Verdict.NOT_JUDGED, "A class of your own is loaded by the worker only.", LOOK))
+        elif (of_alias := _idle_of_alias(name, config, referenced)) is not None:
+            found.append(of_alias)
         elif name in idle:
             found.append(Judgement(name, Verdict.DIFFERENT, WITHOUT_TRANSACTIONS, ENABLE, unread=True))
         else:
             found.append(_accepted(definition, name, value or ""))
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
+
+
+def _idle_of_alias(name: str, config: Config, referenced: set[str]) -> Judgement | None:
+    """Of a setting of a transformation or predicate that has no effect. What a config provider lists is not known."""
+    kind, dot, own = name.partition(".")
+    if kind not in _ALIASES or not dot or kind in referenced:
+        return None
+    if (unlisted := unlisted_alias(name, config)) is not None:
+        setting, alias = unlisted
+        text = f"{setting} does not name {alias}, so it has no effect."
+        return Judgement(name, Verdict.DIFFERENT, text, f"Add {alias} to {setting}, or leave it out.", unread=True)
+    if "transforms" not in referenced and kind == "predicates":
+        unused = next((each for each in unused_predicates(config) if own.startswith(f"{each}.")), None)
+        if unused is not None:
+            text = f"No transformation names predicate {unused}, so it has no effect."
+            advice = f"Write transforms.….predicate={unused}, or leave it out."
+            return Judgement(name, Verdict.DIFFERENT, text, advice, unread=True)
+    # Of a class that a provider names, or that is not here, nobody knows the settings.
+    of_classes = {each: value for each, value in config.items() if value is not None}
+    idle, known = idle_alias_settings(of_classes)
+    if name not in idle or not _has_known_class(name, config):
+        return None
+    return unknown_property(name, known)
+
+
+def _has_known_class(name: str, config: Config) -> bool:
+    kind = name.partition(".")[0]
+    aliases = written_aliases(kind, config)
+    types = [config.get(f"{kind}.{alias}.type") for alias in aliases if name.startswith(f"{kind}.{alias}.")]
+    return any(each is not None and plugin_table(each) is not None for each in types)
 
 
 def _errors(

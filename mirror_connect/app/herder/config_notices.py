@@ -10,7 +10,7 @@ from typing import Final
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
-from mirror_connect.connectors.config.alias_settings import idle_alias_settings
+from mirror_connect.connectors.config.alias_settings import idle_alias_settings, unused_predicates
 from mirror_connect.connectors.config.converter_settings import unapplied_converters
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
 from mirror_connect.connectors.definition import ConnectorDefinition
@@ -137,6 +137,8 @@ class ConfigNotices:
         line = unknown_names_line([*unknown, *idle_of_aliases], (*KNOWN_NAMES, *of_aliases), "properties")
         if line is not None:
             yield line
+        if unused := unused_predicates(config):
+            yield f"Without effect, as no transformation of transforms names them: predicates {', '.join(unused)}"
         if misplaced:
             yield (
                 f"Without effect, as their prefix does not take them: {', '.join(sorted(misplaced))} (source.cluster.* and "

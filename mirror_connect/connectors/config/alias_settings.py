@@ -199,6 +199,29 @@ def idle_alias_settings(config: Mapping[str, str]) -> tuple[list[str], list[str]
     return idle, known
 
 
+def unlisted_alias(name: str, config: Given) -> tuple[str, str] | None:
+    """The list (`transforms`, `predicates`) that lacks the alias of this setting, and the alias; None if none does."""
+    for kind in _KINDS:
+        prefix = f"{kind.setting}."
+        own = name.removeprefix(prefix)
+        if own == name or "." not in own:
+            continue
+        listed = parse(config.get(kind.setting), LIST)[1] or ()
+        if any(own.startswith(f"{alias}.") for alias in listed):
+            return None
+        # An alias may have dots, and so may the setting behind it. The longest known one is it.
+        known = max((each for each in _NAMES if own.endswith(f".{each}")), key=len, default=own.partition(".")[2])
+        return kind.setting, own.removesuffix(f".{known}")
+    return None
+
+
+def unused_predicates(config: Given) -> list[str]:
+    """The listed predicates that no listed transformation names. Nobody asks them."""
+    transformations = parse(config.get("transforms"), LIST)[1] or ()
+    named = {config.get(f"transforms.{alias}.predicate") for alias in transformations}
+    return [each for each in dict.fromkeys(parse(config.get("predicates"), LIST)[1] or ()) if each not in named]
+
+
 def shown_aliases(setting: str, aliases: Sequence[str], config: Given, as_written: Given) -> list[str]:
     """The aliases of a list that errors may name, each once: not what a provider gave and no setting has in its name."""
     distinct_ones = list(dict.fromkeys(aliases))

@@ -183,3 +183,61 @@ def test_what_a_login_lacks_without_its_refused_property_is_not_told() -> None:
 def test_what_a_login_lacks_is_told() -> None:
     found = _judged(tasks_max="many", source_cluster_security_protocol="SASL_SSL")
     assert found["source.cluster.sasl.mechanism"].verdict is Verdict.REFUSED
+
+
+_TRANSFORMS = {
+    "transforms": "mask,plain",
+    "transforms.mask.type": "org.apache.kafka.connect.transforms.DropHeaders",
+    "transforms.mask.headers": "trace",
+    "transforms.mask.predicate": "ours",
+    "transforms.plain.type": "org.apache.kafka.connect.transforms.RegexRouter",
+    "transforms.plain.regex": "A(.*)",
+    "transforms.plain.replacement": "$1",
+    "predicates": "ours,other",
+    "predicates.ours.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+    "predicates.ours.pattern": "ours.*",
+    "predicates.other.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+}
+
+
+def _told(**others: str) -> dict[str, tuple[str, str]]:
+    config = {**SOURCE, **_TRANSFORMS, **{name.replace("_", "."): value for name, value in others.items()}}
+    return {
+        each.name: (each.text, each.instead)
+        for each in judge_connector(config)
+        if each.verdict is Verdict.DIFFERENT and each.unread
+    }
+
+
+def test_a_predicate_that_no_transformation_names_has_no_effect() -> None:
+    said = ("No transformation names predicate other, so it has no effect.",)
+    assert _told() == {"predicates.other.type": (*said, "Write transforms.….predicate=other, or leave it out.")}
+    assert _told(transforms_plain_predicate="other") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("transforms.gone.type", ("transforms does not name gone", "Add gone to transforms")),
+        ("transforms.a.b.field.syntax.version", ("transforms does not name a.b,", "Add a.b to transforms")),
+        ("predicates.gone.pattern", ("predicates does not name gone", "Add gone to predicates")),
+        ("transforms.mask.header", ("Unknown, so it", "Did you mean transforms.mask.headers?")),
+        ("predicates.ours.patern", ("Unknown, so it", "Did you mean predicates.ours.pattern?")),
+    ],
+)
+def test_settings_of_an_alias_that_nobody_reads_have_no_effect(name: str, told: tuple[str, str]) -> None:
+    text, instead = _told(transforms_plain_predicate="other", **{name: "x"})[name]
+    assert text.startswith(told[0])
+    assert instead.startswith(told[1])
+
+
+def test_what_a_config_provider_lists_is_not_called_idle() -> None:
+    assert _told(transforms="${file:/a:b}", predicates="${file:/a:c}") == {}
+    # Only the list of transformations is not known: each predicate may be named by one.
+    assert _told(transforms="${file:/a:b}") == {}
+
+
+def test_settings_of_a_transformation_that_is_not_here_are_not_judged_one_by_one() -> None:
+    own = {"transforms_route_type": "org.apache.kafka.connect.transforms.TimestampRouter"}
+    found = _told(transforms="route,mask", **own, **{"transforms.route.topic.format": "x"})
+    assert not any(name.startswith("transforms.route.") for name in found)

@@ -113,6 +113,21 @@ def test_a_setting_that_a_transformation_does_not_have_is_named(
     assert line == f"Connector v: These properties are unknown and have no effect: {shown.format(name)}"
 
 
+def test_a_predicate_that_no_transformation_names_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    config = {
+        **VALID,
+        "transforms": "a",
+        "transforms.a.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.a.predicate": "p",
+        "transforms.gone.predicate": "q",
+        "predicates": "p, q",
+        "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+        "predicates.q.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+    }
+    line = "Connector v: Without effect, as no transformation of transforms names them: predicates q"
+    assert line in said(caplog, config)
+
+
 @pytest.mark.parametrize(
     "name",
     [
