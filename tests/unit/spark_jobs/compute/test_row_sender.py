@@ -7,15 +7,16 @@ import contextlib
 import queue
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from mirror_connect.spark_jobs.compute import (
-    arrow_rows,
-    row_sender,
-)
+from mirror_connect.spark_jobs.compute import arrow_rows, row_sender
+from mirror_connect.spark_jobs.compute.arrow_rows import Rows
+from mirror_connect.spark_jobs.compute.feeder_socket import FeederListener
+from mirror_connect.spark_jobs.compute.row_sender import RowSender
 from tests.fakes.encoded_batches import CODECS, encode, some_records
 from tests.fakes.spark_rows import SparkRows, all_of, masks
 from tests.waiting import state_reached
@@ -125,12 +126,13 @@ def test_the_sender_does_not_wait_for_ever_if_a_flush_becomes_due_as_it_begins_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SimpleQueue.get does so if the rest of its time is over once it has its lock (Python up to 3.12)."""
-    spark = SparkRows(masks)
-    sender = spark.trip._sender
+    listener = FeederListener(uuid.uuid4().hex, 0)
+    # It is not run: nobody else takes what is put into its queue.
+    sender = RowSender(listener, Rows(()), "", on_part=lambda _: None, on_failure=lambda _: None)
     done = threading.Event()
 
     def wait_often() -> None:
-        for number in range(30_000):
+        for number in range(10_000):
             sender.answered()
             sender._next()
             monkeypatch.setattr(row_sender, "FLUSH_S", 1e-6 * (number % 5))
@@ -139,5 +141,11 @@ def test_the_sender_does_not_wait_for_ever_if_a_flush_becomes_due_as_it_begins_t
                 sender._next()
         done.set()
 
-    threading.Thread(target=wait_often, daemon=True).start()
-    assert done.wait(120)
+    waiting = threading.Thread(target=wait_often, daemon=True)
+    waiting.start()
+    there = done.wait(60)
+    # What waits for ever gets something.
+    sender.answered()
+    waiting.join(10)
+    listener.close()
+    assert there
