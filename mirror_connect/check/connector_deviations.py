@@ -113,6 +113,10 @@ OF_SOURCE: Final[tuple[Row, ...]] = (
             "one. Off unless set",
     ),
     ours(
+        "spark.transform.lookup.*", "spark.transform.secret.*",
+        note="[lookups](sql.md#lookups) and secrets of a statement or function",
+    ),
+    ours(
         "spark.transform.lookup.refresh.interval.seconds",
         note="how soon a changed [lookup](sql.md#lookups) is used",
     ),

@@ -29,6 +29,8 @@ from mirror_connect.connectors.config.alias_settings import (
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS, written_by
 from mirror_connect.connectors.config.table import NULL_REFUSED
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.mirror.transforms import is_json, looked_into
+from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER
 from mirror_connect.connectors.user_code.user_class import SETTINGS, is_user_class
 from mirror_connect.connectors.wording import likely_name, successor
 from mirror_connect.kafka_io.client.client_keys import Kind
@@ -50,6 +52,7 @@ _ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
 # What a config needs beside a wrong or unreadable value, so that the rest of it can be judged.
 _STAND_INS: Final = {"name": "check", "source.cluster.alias": "source"}
 _ALIASES: Final = ("transforms", "predicates")
+_PARTS: Final = ("key", "value")
 _LOGIN: Final = ("security.protocol", "sasl.", "ssl.")
 # Prefix → kind of the client, and whether it copies the data of a source connector.
 _CLIENTS: Final[Mapping[str, tuple[Kind, bool]]] = {
@@ -109,7 +112,7 @@ def judge_connector(
         elif name in idle:
             found.append(Judgement(name, Verdict.DIFFERENT, WITHOUT_TRANSACTIONS, ENABLE, unread=True))
         else:
-            found.append(_accepted(definition, name, value or ""))
+            found.append(_accepted(definition, name, value or "", config))
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
 
 
@@ -190,7 +193,7 @@ def _refused(name: str, text: str, config: Config, definition: ConnectorDefiniti
     return Judgement(name, Verdict.REFUSED, refusal(name, text, config), instead)
 
 
-def _accepted(definition: ConnectorDefinition, name: str, value: str) -> Judgement:
+def _accepted(definition: ConnectorDefinition, name: str, value: str, config: Config) -> Judgement:
     unknown, misplaced = names_without_effect([name])
     if unknown:
         return unknown_property(name, KNOWN_NAMES)
@@ -200,16 +203,20 @@ def _accepted(definition: ConnectorDefinition, name: str, value: str) -> Judgeme
         return Judgement(
             name, Verdict.DIFFERENT, "Its prefix does not take it, so it has no effect.", advice, unread=True
         )
-    text, instead = next(_differences(definition, name, value), ("", ""))
+    text, instead = next(_differences(definition, name, value, config), ("", ""))
     return Judgement(name, Verdict.DIFFERENT if text else Verdict.SAME, text, instead)
 
 
-def _differences(definition: ConnectorDefinition, name: str, value: str) -> Iterator[tuple[str, str]]:
+def _differences(definition: ConnectorDefinition, name: str, value: str, config: Config) -> Iterator[tuple[str, str]]:
     if (parts := split(name)) is not None and parts[0] in _CLIENTS:
         kind, copies = _CLIENTS[parts[0]]
         of_source = definition.class_name not in _ROWS
         if (text := idle_text(kind, parts[1], value, copies=copies and of_source)) is not None:
             yield text, KEEP
+    part, _, own = name.partition(".converter")
+    if part in _PARTS and definition.class_name not in _ROWS and part in looked_into(config):
+        yield from _of_looked_into(part, own, config)
+        return
     if name in CONVERTER_SETTINGS:
         if (text := converter_text(name, value)) is not None:
             yield text, BYTES_INSTEAD
@@ -217,6 +224,19 @@ def _differences(definition: ConnectorDefinition, name: str, value: str) -> Iter
     row = row_of(name, _rows(definition))
     if row is not None and row.differs(value):
         yield row.text, ""
+
+
+def _of_looked_into(part: str, own: str, config: Config) -> Iterator[tuple[str, str]]:
+    """Of the converter of a part that a transformation looks into. `own`: empty, or a setting of the converter."""
+    if not is_json(config, part):
+        yield (
+            f"A transformation looks into {part}s, which it can read as JSON only.",
+            f"Set {part}.converter={JSON_CONVERTER}.",
+        )
+    elif not own:
+        yield f"Transformations read {part}s as JSON by it. MirrorMaker gives them bytes, which they refuse.", ""
+    elif own == ".schemas.cache.size":
+        yield "It has no effect.", KEEP
 
 
 def converter_text(name: str, value: str) -> str | None:

@@ -20,7 +20,7 @@ from mirror_connect.app.dedicated.property_places import OF_PROCESS
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.document import UnknownDocument
 from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
-from mirror_connect.check.links import REFUSED_POLICY, refuses_policy
+from mirror_connect.check.links import not_comparable
 from mirror_connect.check.references import references
 from mirror_connect.check.report import VerifyLink
 from mirror_connect.check.worker_judge import judge_process_property, judge_worker, support_of
@@ -149,8 +149,8 @@ class Mm2File:
 
     def _link(self, flow: Flow) -> VerifyLink:
         config: Mapping[str, str] = flow.connectors[_SOURCE]
-        if refuses_policy(config):
-            return VerifyLink(flow.name, (), impossible=REFUSED_POLICY)
+        if reason := not_comparable(config):
+            return VerifyLink(flow.name, (), impossible=reason)
         options = ["--source-alias", flow.source, "--target-alias", flow.target]
         for setting, option in _OPTIONS.items():
             if config.get(setting):

@@ -193,11 +193,16 @@ def json_form(config: Config, part: str) -> JsonForm:
 
 def json_parts(config: Config) -> frozenset[str]:
     """Of key and value those that the config declares as JSON, and that a transformation looks into."""
+    return frozenset(part for part in looked_into(config) if is_json(config, part))
+
+
+def looked_into(config: Config) -> frozenset[str]:
+    """Of key and value those that a transformation looks into, whether they are declared as JSON or not."""
     parts: set[str] = set()
     for alias in parse(config.get("transforms"), LIST)[1] or ():
         of_part = OF_JSON_PARTS.get(_class(config, f"transforms.{alias}.type") or "")
         parts.update(() if of_part is None else _NEEDS[of_part])
-    return frozenset(part for part in parts if is_json(config, part))
+    return frozenset(parts)
 
 
 def _json_name(kind: str) -> str:

@@ -241,3 +241,45 @@ def test_settings_of_a_transformation_that_is_not_here_are_not_judged_one_by_one
     own = {"transforms_route_type": "org.apache.kafka.connect.transforms.TimestampRouter"}
     found = _told(transforms="route,mask", **own, **{"transforms.route.topic.format": "x"})
     assert not any(name.startswith("transforms.route.") for name in found)
+
+
+_MASK = {
+    "transforms": "mask",
+    "transforms_mask_type": "org.apache.kafka.connect.transforms.MaskField$Value",
+    "transforms_mask_fields": "email",
+}
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def test_a_converter_by_which_transformations_read_json_is_kept() -> None:
+    found = _judged(
+        **_MASK,
+        key_converter=_JSON,
+        value_converter=_JSON,
+        value_converter_schemas_enable="false",
+        value_converter_schemas_cache_size="5",
+    )
+    assert found["value.converter"].text.startswith("Transformations read values as JSON by it.")
+    assert not found["value.converter"].instead
+    assert found["value.converter.schemas.enable"].verdict is Verdict.SAME
+    assert found["value.converter.schemas.cache.size"].text == "It has no effect."
+    assert found["key.converter"].instead == "Set ByteArrayConverter, which writes the same in both."
+
+
+def test_a_converter_by_which_transformations_can_read_nothing_is_to_be_that_of_json() -> None:
+    found = _judged(**_MASK, value_converter="org.apache.kafka.connect.storage.StringConverter")
+    assert found["transforms"].verdict is Verdict.REFUSED
+    assert found["value.converter"].instead == f"Set value.converter={_JSON}."
+
+
+@pytest.mark.parametrize("name", ["spark.transform.lookup.customers", "spark.transform.secret.salt"])
+def test_settings_of_statements_are_of_this_product_alone(name: str) -> None:
+    config = {
+        **SOURCE,
+        "spark.transform.sql": "SELECT value FROM records",
+        "spark.transform.lookup.customers": "/data/customers.csv",
+        "spark.transform.lookup.customers.schema": "id STRING",
+        "spark.transform.secret.salt": "pepper",
+    }
+    judged = {each.name: each for each in judge_connector(config)}[name]
+    assert judged.verdict is Verdict.DIFFERENT, judged

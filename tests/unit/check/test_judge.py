@@ -100,10 +100,8 @@ def test_the_json_has_the_documented_members(tmp_path: Path) -> None:
         "links": [
             {
                 "name": "a",
-                "verify": "mirror-connect verify a --worker http://localhost:8083 --source source.properties "
-                "--target target.properties",
-                "first": "First write source.properties and target.properties: the client properties of the source and the "
-                "target cluster, which the config does not have.",
+                "verify": None,
+                "first": "There is no command of verify, because it refuses the config, too. Mend it first: tasks.max.",
             }
         ],
     }

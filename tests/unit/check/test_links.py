@@ -7,7 +7,13 @@ import pytest
 from mirror_connect.check.links import connector_link
 from mirror_connect.check.report import VerifyLink
 
-SOURCE = {"connector.class": "MirrorSource", "source.cluster.bootstrap.servers": "a:1"}
+SOURCE = {
+    "connector.class": "MirrorSource",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "a:1",
+}
+_OF_HEADERS = {"transforms.a.headers": "trace"}
 
 
 def test_a_config_that_says_all_needs_no_files() -> None:
@@ -36,6 +42,36 @@ def test_a_link_whose_policy_is_refused_has_no_command(policy: str, refused: boo
     link = connector_link("a", {**SOURCE, "replication.policy.class": policy})
     assert link is not None
     assert bool(link.impossible) is refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"transforms": "a", "transforms.a.type": "org.apache.kafka.connect.transforms.DropHeaders", **_OF_HEADERS},
+            "transforms changes records",
+        ),
+        ({"spark.transform.sql": "SELECT value FROM records"}, "spark.transform.sql changes records"),
+        ({"spark.transform.python": "shop.orders:mask"}, "spark.transform.python changes records"),
+        ({"topics": "("}, "it refuses the config, too. Mend it first: topics."),
+    ],
+)
+def test_a_link_that_verify_refuses_has_no_command(settings: dict[str, str], told: str) -> None:
+    link = connector_link("a", {**SOURCE, **settings})
+    assert link is not None
+    assert told in link.impossible
+
+
+def test_other_names_of_copies_can_be_compared() -> None:
+    route = {
+        "transforms": "a",
+        "transforms.a.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.a.regex": "A.(.*)",
+        "transforms.a.replacement": "$1",
+    }
+    link = connector_link("a", {**SOURCE, **route})
+    assert link is not None
+    assert not link.impossible
 
 
 def test_other_connectors_copy_nothing() -> None:

@@ -25,7 +25,7 @@ from mirror_connect.check.judge import check_worker
 from mirror_connect.check.running_worker import ask
 
 ROOT_ANSWER = {"version": "4.3.1", "commit": "x", "kafka_cluster_id": "abc"}
-CONFIG = {"connector.class": "MirrorSource", "tasks.max": "1"}
+CONFIG = {"connector.class": "MirrorSource", "tasks.max": "1", "source.cluster.alias": "A"}
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, Any]]
 
 
