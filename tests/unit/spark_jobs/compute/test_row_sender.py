@@ -132,10 +132,10 @@ def test_the_sender_does_not_wait_for_ever_if_a_flush_becomes_due_as_it_begins_t
     done = threading.Event()
 
     def wait_often() -> None:
-        for number in range(10_000):
+        for number in range(20_000):
             sender.answered()
             sender._next()
-            monkeypatch.setattr(row_sender, "FLUSH_S", 1e-6 * (number % 5))
+            monkeypatch.setattr(row_sender, "FLUSH_S", 1e-8 * (number % 200))
             sender._unflushed, sender._flushed_at = True, time.monotonic()
             with contextlib.suppress(queue.Empty):
                 sender._next()
