@@ -30,7 +30,7 @@ from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTIN
 from mirror_connect.connectors.config.table import NULL_REFUSED
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.mirror.transforms import is_json, looked_into
-from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER
+from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER, KNOWN_CLASSES, PREDICATE, TRANSFORMATION
 from mirror_connect.connectors.user_code.user_class import SETTINGS, is_user_class
 from mirror_connect.connectors.wording import likely_name, successor
 from mirror_connect.kafka_io.client.client_keys import Kind
@@ -52,6 +52,7 @@ _ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
 # What a config needs beside a wrong or unreadable value, so that the rest of it can be judged.
 _STAND_INS: Final = {"name": "check", "source.cluster.alias": "source"}
 _ALIASES: Final = ("transforms", "predicates")
+_APACHE: Final = "org.apache."
 _PARTS: Final = ("key", "value")
 _LOGIN: Final = ("security.protocol", "sasl.", "ssl.")
 # Prefix → kind of the client, and whether it copies the data of a source connector.
@@ -189,8 +190,25 @@ def _is_login(name: str) -> bool:
 
 def _refused(name: str, text: str, config: Config, definition: ConnectorDefinition) -> Judgement:
     row = row_of("security.protocol", OF_WORKERS) if _is_login(name) else row_of(name, _rows(definition))
-    instead = (row.instead if row is not None else "") or (CORRECT if name in config else GIVE)
+    advice = row.instead if row is not None else ""
+    if name.startswith(tuple(f"{kind}." for kind in _ALIASES)):
+        advice = (
+            _instead_of_class(name.partition(".")[0], config.get(name) or "", advice) if name.endswith(".type") else ""
+        )
+    instead = advice or (CORRECT if name in config else GIVE)
     return Judgement(name, Verdict.REFUSED, refusal(name, text, config), instead)
+
+
+def _instead_of_class(kind: str, value: str, of_others: str) -> str:
+    """What to do about a class that is not there. `of_others`: about one that may be in a Kafka Connect with its plugin."""
+    class_name = value.strip()
+    if not class_name or ("." in class_name and not class_name.startswith(_APACHE)):
+        return of_others if class_name else ""
+    interface = TRANSFORMATION if kind == "transforms" else PREDICATE
+    # By simple names: the packages of all are alike.
+    classes = {name.rpartition(".")[2]: name for name, kinds in KNOWN_CLASSES.items() if interface in kinds}
+    near = likely_name(class_name.rpartition(".")[2], classes)
+    return f"Did you mean {classes[near]}?" if near is not None else ""
 
 
 def _accepted(definition: ConnectorDefinition, name: str, value: str, config: Config) -> Judgement:

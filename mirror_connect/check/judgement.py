@@ -13,6 +13,7 @@ from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets
 
 # Names that the product's own list of secrets does not know: they are of other plugins, which are refused or ignored.
 _SECRET_OF_OTHERS: Final = re.compile(r"passw|secret|token|credential|api.?key|private|user\.info|jaas", re.IGNORECASE)
+_ALIASED: Final = ("transforms", "predicates")
 _NEVER_SECRET: Final = (".class", ".converter", ".enable", ".enabled", ".location", ".ms", ".type", ".url")
 
 
@@ -54,11 +55,18 @@ class Setting:
 
 def shown(name: str, value: str | None) -> str | None:
     """The value for people: hidden if it may be secret, unless it is a reference to a config provider."""
-    of_others = _SECRET_OF_OTHERS.search(name) and not name.endswith(_NEVER_SECRET)
+    of_others = _SECRET_OF_OTHERS.search(_without_alias(name)) and not name.endswith(_NEVER_SECRET)
     if value is None or not (is_secret(name) or of_others):
         return value
     whole = value.strip()
     return value if has_reference(whole) and whole.startswith("${") and whole.endswith("}") else HIDDEN
+
+
+def _without_alias(name: str) -> str:
+    """Behind the alias of a transformation or predicate: `predicate` of transforms.private.predicate."""
+    kind, _, rest = name.partition(".")
+    _, dot, own = rest.partition(".")
+    return own if kind in _ALIASED and dot else name
 
 
 def without_secrets(text: str, config: Mapping[str, str | None]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
-from mirror_connect.check.judgement import Judgement, Verdict
+from mirror_connect.check.judgement import Judgement, Verdict, shown
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS
 
 SOURCE = {
@@ -283,3 +283,42 @@ def test_settings_of_statements_are_of_this_product_alone(name: str) -> None:
     }
     judged = {each.name: each for each in judge_connector(config)}[name]
     assert judged.verdict is Verdict.DIFFERENT, judged
+
+
+@pytest.mark.parametrize(
+    ("class_name", "instead"),
+    [
+        (
+            "org.apache.kafka.connect.transforms.MaskFeild$Value",
+            "Did you mean org.apache.kafka.connect.transforms.MaskField$Value?",
+        ),
+        ("MaskFeild$Value", "Did you mean org.apache.kafka.connect.transforms.MaskField$Value?"),
+        ("org.apache.kafka.connect.transforms.Zebra", "Correct the value, or leave the property out."),
+        (
+            "com.acme.Encrypt$Value",
+            "Keep a connector with other transformations, or with other formats than JSON, on Kafka Connect.",
+        ),
+    ],
+)
+def test_a_class_that_is_not_there_is_mended_or_kept_on_kafka_connect(class_name: str, instead: str) -> None:
+    found = _judged(transforms="a", transforms_a_type=class_name)["transforms.a.type"]
+    assert (found.verdict, found.instead) == (Verdict.REFUSED, instead)
+
+
+def test_a_setting_that_a_transformation_lacks_is_to_be_given() -> None:
+    found = _judged(transforms="a", transforms_a_type="org.apache.kafka.connect.transforms.DropHeaders")
+    assert found["transforms.a.headers"].instead == "Give a value."
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("transforms.private.predicate", False),
+        ("predicates.tokens.pattern", False),
+        ("transforms.mask.api.key", True),
+        ("transforms.mask.vault.token.value", True),
+        ("transforms.mask.password", True),
+    ],
+)
+def test_the_alias_of_a_transformation_makes_no_secret(name: str, hidden: bool) -> None:
+    assert (shown(name, "value") != "value") is hidden
