@@ -22,6 +22,8 @@ WATCH_S: Final = 5.0
 DRIVER_SILENT_S: Final = 90.0
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S: Final = 120.0
+# How long a cluster may take for its first executor without a warning.
+EXPECTED_S: Final = 30.0
 
 
 class SparkKeeper:
@@ -45,6 +47,8 @@ class SparkKeeper:
         # Those of a cluster, which come and go; None with a local master.
         self.executors: tuple[SparkExecutor, ...] | None = None
         self.without_executor_since = ""
+        # Until when the first executor is on its way; None if one has come, or if the log has told that none came.
+        self._expected_until: float | None = None
         # What it has told last of its JVM.
         self.jvm: JvmFigures | None = None
         # Why there is no Spark now; None if Spark runs, or at the first start.
@@ -83,8 +87,15 @@ class SparkKeeper:
             self.without_executor_since = time.strftime("%H:%M:%S")
         if self.slots is None:
             self.problem = None
-            shown = counted(slots, "task")
-            log.info("Spark%s is ready after %.1f s: slots for %s", self._purpose, self._heard - self._began, shown)
+            first = executors == ()
+            self._expected_until = self._heard + EXPECTED_S if first else None
+            shown = "executors are expected" if first else f"slots for {counted(slots, 'task')}"
+            log.info("Spark%s is ready after %.1f s: %s", self._purpose, self._heard - self._began, shown)
+        if self.executors:
+            self._expected_until = None
+        elif self._expected_until is not None and self._heard >= self._expected_until:
+            self._expected_until = None
+            log.warning("Spark has no executor after %g s. Tasks wait for one", EXPECTED_S)
         if self.executors is not None and self.executors != known:
             self._log_executors(self.executors, known)
         self.slots = slots
@@ -93,8 +104,8 @@ class SparkKeeper:
     def _log_executors(now: tuple[SparkExecutor, ...], before: tuple[SparkExecutor, ...] | None) -> None:
         if now:
             log.info("Spark has %s now: %s", counted(len(now), "executor"), named(now))
-        else:
-            log.warning("Spark has no executor%s. Tasks wait for one", "" if before is None else " any more")
+        elif before is not None:
+            log.warning("Spark has no executor any more. Tasks wait for one")
 
     async def end(self, patience_s: float) -> None:
         """Ends Spark for good; afterwards no process of it is alive."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, named, no_executor_line
+from mirror_connect.app.supervisor.spark_keeper import EXPECTED_S
 from mirror_connect.app.supervisor.task_watch import NO_SLOT_S
 from tests.fakes.supervised import A, B, World, eventually, wanted
 
@@ -67,11 +68,23 @@ async def test_the_log_says_which_executors_there_are_when_they_change(
         for executors in ((), (), (ONE,), (ONE,), (ONE, TWO), ()):
             _told(cluster, *executors)
     assert [line for line in caplog.messages if "executor" in line] == [
-        "Spark has no executor. Tasks wait for one",
+        "Spark is ready after 0.0 s: executors are expected",
         "Spark has 1 executor now: executor 0 on a: 1 slot",
         "Spark has 2 executors now: executor 0 on a: 1 slot, executor 1 on b: 1 slot",
         "Spark has no executor any more. Tasks wait for one",
     ]
+
+
+async def test_the_log_warns_once_when_no_executor_comes(cluster: World, caplog: pytest.LogCaptureFixture) -> None:
+    _told(cluster)
+    cluster.later(EXPECTED_S - 1)
+    _told(cluster)
+    assert not [record for record in caplog.records if record.levelno == logging.WARNING]
+    cluster.later(2)
+    _told(cluster)
+    _told(cluster)
+    warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == ["Spark has no executor after 30 s. Tasks wait for one"]
 
 
 async def test_the_next_application_begins_without_those_of_the_former(cluster: World) -> None:
