@@ -77,7 +77,9 @@ def _silence(run: TaskRun) -> str:
     hangs = run.report is not None and run.report.loop_silent_s > 0
     stands = "reports, but has copied nothing" if hangs else "has reported nothing"
     if run.is_elsewhere:
-        return f"Its process {run.pid} on executor {run.executor} {stands} since {{since}}; another one gets the task"
+        # It may only connect slowly.
+        lasts = f" if that lasts {TASK_SILENT_S:g} s" if hangs and not run.withdrawn else ""
+        return f"Its process {run.pid} on executor {run.executor} {stands} since {{since}}; another one gets the task{lasts}"
     return (
         f"Its process {run.pid} {stands} since {{since}}; it is killed after {TASK_SILENT_S:g} s, "
         "and Spark starts the task again"

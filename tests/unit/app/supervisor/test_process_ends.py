@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.app.supervisor.idleness import UNHEARD_S
 from mirror_connect.app.supervisor.other_workers import LANDING_S
 from mirror_connect.app.supervisor.process_ends import CLOCK_MARGIN_S, REMOTE_LEASE_S
 from mirror_connect.app.supervisor.remote_watch import FIRST_REPORT_S, GIVEN_UP, SILENT_PATIENCE_S
@@ -106,6 +107,17 @@ async def test_who_is_to_go_gets_no_further_lease_although_it_reports(cluster: W
     assert orders.lease_ms == 0
     later(cluster, CLOCK_MARGIN_S + 0.1)
     assert await follows is not None
+
+
+async def test_a_process_that_hangs_is_replaced_only_if_it_goes_on_to_hang(cluster: World) -> None:
+    tell(cluster, executors("1", "2"))
+    cluster.supervisor.want({A: wanted("t-0")})
+    process = await cluster.running(A, executor="1")
+    for second in range(1, int(UNHEARD_S) + 2):
+        cluster.later(1)
+        await process.say("RUNNING", loop_silent_s=float(second))
+    cluster.later(0.1)
+    assert cluster.events.trace(A).endswith("; another one gets the task if that lasts 30 s")
 
 
 async def test_one_process_may_have_the_id_of_another_elsewhere(cluster: World) -> None:
