@@ -22,9 +22,13 @@ _BITS: Final = {
 }
 _FRACTIONS: Final = ("FLOAT", "REAL", "DOUBLE")
 _DECIMALS: Final = ("DECIMAL", "DEC", "NUMERIC")
-# Spark writes any JSON as such a text.
-_ANY: Final = ("STRING", "CHAR", "CHARACTER", "VARCHAR", "VARIANT")
-_NUMBERS_AS_TEXT: Final = ("NaN", "Infinity", "-Infinity", "INF", "+INF", "-INF", "+Infinity")
+_TEXTS: Final = ("STRING", "CHAR", "CHARACTER", "VARCHAR")
+_TIMES: Final = ("TIMESTAMP", "TIMESTAMP_LTZ")
+_ANY: Final = "VARIANT"
+_LARGEST_FLOAT: Final = 3.5e38
+# The seconds of the years 1 to 9999.
+_SECONDS: Final = range(-62_135_596_800, 253_402_300_800)
+_TOO_LARGE: Final = "a number that is too large"
 _Misfit = tuple[str, str, FieldType]
 
 
@@ -38,7 +42,7 @@ def fault_line(column: str, content: bytes | None, schema: str) -> str:
 def _reason(content: bytes, schema: str) -> str | None:
     try:
         text = content.decode().strip()
-        found, end = json.JSONDecoder().raw_decode(text)
+        found, end = json.JSONDecoder(parse_constant=_no_number).raw_decode(text)
     except UnicodeDecodeError:
         return "it is not UTF-8"
     except (ValueError, RecursionError):
@@ -46,6 +50,11 @@ def _reason(content: bytes, schema: str) -> str | None:
     if not isinstance(found, dict):
         return "it is no JSON" if text[end:] else f"it is {_what(found)}"
     return "something follows the object" if text[end:] else _reason_of_field(found, schema)
+
+
+def _no_number(text: str) -> None:
+    """Of NaN and Infinity."""
+    raise ValueError(text)
 
 
 def _reason_of_field(found: Any, schema: str) -> str | None:
@@ -67,7 +76,7 @@ def _named(of_type: FieldType) -> str:
 
 def _misfits(value: Any, of_type: FieldType, path: str) -> Iterator[_Misfit]:
     """Path, what is there (empty: it may fit), and the type that the schema has."""
-    if value is None or of_type.kind in _ANY:
+    if value is None or of_type.kind == _ANY:
         return
     kind = of_type.kind
     if kind == "STRUCT" and isinstance(value, dict):
@@ -87,6 +96,8 @@ def _misfits(value: Any, of_type: FieldType, path: str) -> Iterator[_Misfit]:
 def _wrong(value: Any, kind: str) -> str | None:
     """What a value is in place of this type; empty if it may be one; None if it is one."""
     what = _what(value)
+    if kind in _TEXTS:
+        return what if isinstance(value, dict | list) else None
     if isinstance(value, bool):
         return None if kind == "BOOLEAN" else what
     if isinstance(value, dict | list) or kind in ("STRUCT", "ARRAY", "MAP", "BOOLEAN"):
@@ -94,8 +105,14 @@ def _wrong(value: Any, kind: str) -> str | None:
     if kind in _BITS:
         return _wrong_integer(value, _BITS[kind])
     if kind in _FRACTIONS:
-        return what if isinstance(value, str) and value not in _NUMBERS_AS_TEXT else None
-    return what if _surely_wrong(value, kind) else ""
+        return what if isinstance(value, str) else _wrong_fraction(value, kind)
+    return _wrong_other(value, kind)
+
+
+def _wrong_other(value: Any, kind: str) -> str | None:
+    if kind in _TIMES and isinstance(value, int):
+        return None if value in _SECONDS else _TOO_LARGE
+    return _what(value) if _surely_wrong(value, kind) else ""
 
 
 def _surely_wrong(value: Any, kind: str) -> bool:
@@ -107,7 +124,12 @@ def _surely_wrong(value: Any, kind: str) -> bool:
 def _wrong_integer(value: Any, bits: int) -> str | None:
     if not isinstance(value, int):
         return _what(value)
-    return None if -(1 << bits - 1) <= value < 1 << bits - 1 else "a number that is too large"
+    return None if -(1 << bits - 1) <= value < 1 << bits - 1 else _TOO_LARGE
+
+
+def _wrong_fraction(value: float, kind: str) -> str | None:
+    largest = float("inf") if kind == "DOUBLE" else _LARGEST_FLOAT
+    return _TOO_LARGE if abs(value) >= largest else None
 
 
 def _is_decimal(text: str) -> bool:

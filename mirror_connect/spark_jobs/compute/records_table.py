@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from mirror_connect.connectors.mirror.transform_function import TransformFunction
 from mirror_connect.connectors.mirror.transform_sql import KEY_SCHEMA, VALUE_SCHEMA, TransformSql
 from mirror_connect.spark_jobs.compute.expressions import null_if_it_fails
+from mirror_connect.spark_jobs.compute.json_fields import holds_more, may_hold_more, out_of_range, with_variants
 from mirror_connect.spark_jobs.compute.schema_fields import wrong_field
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
 
@@ -43,6 +44,9 @@ FUNCTION_FAULT: Final = -1
 _GIVEN: Final = "__given_"
 _BAD: Final = "__bad_"
 _THERE: Final = "__there_"
+# Whether a STRING field may be more than a string, and then what it was.
+_SUSPECT: Final = "__suspect_"
+_VARIANTS: Final = "__variants_"
 _OBJECT: Final = r"(?s)^\s*\{.*\}\s*$"
 # Jackson takes no string of more than 20,000,000 characters by itself. Records are not larger than this (round_trip.py).
 _LONGEST: Final = str(32 << 20)
@@ -50,6 +54,8 @@ _OPTIONS: Final = {
     "mode": "FAILFAST",
     "columnNameOfCorruptRecord": "__corrupt",
     "allowSingleQuotes": "false",
+    # NaN and Infinity are no JSON.
+    "allowNonNumericNumbers": "false",
     "maxStringLen": _LONGEST,
 }
 
@@ -114,20 +120,36 @@ def with_json(frame: DataFrame, sql: TransformSql) -> tuple[DataFrame, dict[str,
         return frame, {}
     given: list[Column] = []
     read: list[Column] = []
+    suspects: list[Column] = []
+    variants: list[Column] = []
+    bad: list[Column] = []
     for name in frame.columns:
         column = f.col(name)
         if name not in schemas:
             given.append(column)
             read.append(column)
             continue
-        text, there = f.col(_GIVEN + name), f.col(_THERE + name)
+        text, there, suspect = (f.col(each + name) for each in (_GIVEN, _THERE, _SUSPECT))
+        schema = schemas[name]
         given += (_given(column).alias(_GIVEN + name), column.isNotNull().alias(_THERE + name))
-        read.append(null_if_it_fails(f.from_json(text, schemas[name], _OPTIONS)).alias(name))
         # Named twice, the text stays a column of its own. Else Spark moves it into from_json, and generates no code for it.
-        read += ((there & text.isNull()).alias(_BAD + name), there)
-    return frame.select(*given).select(*read), {
-        name: f.col(_BAD + name) | (f.col(_THERE + name) & f.col(name).isNull()) for name in schemas
-    }
+        read += (null_if_it_fails(f.from_json(text, schema, _OPTIONS)).alias(name), text, there)
+        wrong = there & column.isNull()
+        if (infinite := out_of_range(column, schema)) is not None:
+            wrong = wrong | f.coalesce(infinite, f.lit(False))
+        if (may := may_hold_more(column, schema)) is not None:
+            suspects.append(f.coalesce(may, f.lit(False)).alias(_SUSPECT + name))
+            seen = f.when(suspect, null_if_it_fails(f.from_json(text, with_variants(schema), _OPTIONS)))
+            variants.append(seen.alias(_VARIANTS + name))
+            more = holds_more(f.col(_VARIANTS + name), schema)
+            assert more is not None
+            # What can't be read again may be anything.
+            wrong = wrong | (suspect & (f.col(_VARIANTS + name).isNull() | f.coalesce(more, f.lit(False))))
+        bad.append(wrong.alias(_BAD + name))
+    found = frame.select(*given).select(*read)
+    if suspects:
+        found = found.select("*", *suspects).select("*", *variants)
+    return found.select(*frame.columns, *bad), {name: f.col(_BAD + name) for name in schemas}
 
 
 def _given(column: Column) -> Column:
@@ -199,9 +221,23 @@ def _parsed(session: SparkSession, setting: str, ddl: str) -> StructType:
         raise StatementError(
             "it has no field: it must be those of an object, as: id BIGINT, name STRING", setting=setting
         )
-    # Deep inside, Spark itself finds them when a statement names such a field.
-    names = [each.name.lower() for each in found.fields]
-    twice = next((each for each in names if names.count(each) > 1), None)
-    if twice is not None:
-        raise StatementError(f"two fields have the name {twice}, as SQL knows no case", setting=setting)
+    _check_names(found, setting)
     return found
+
+
+def _check_names(kind: DataType, setting: str) -> None:
+    """No two fields of a struct have one name, however deep. StatementError."""
+    from pyspark.sql import types as t  # noqa: PLC0415
+
+    if isinstance(kind, t.StructType):
+        names = [each.name.lower() for each in kind.fields]
+        twice = next((each for each in names if names.count(each) > 1), None)
+        if twice is not None:
+            raise StatementError(f"two fields have the name {twice}, as SQL knows no case", setting=setting)
+        inner = [each.dataType for each in kind.fields]
+    elif isinstance(kind, t.ArrayType):
+        inner = [kind.elementType]
+    else:
+        inner = [kind.valueType] if isinstance(kind, t.MapType) else []
+    for each in inner:
+        _check_names(each, setting)

@@ -199,6 +199,47 @@ def test_a_value_that_is_no_json_of_its_schema_is_an_error(session: Any) -> None
     assert [row[ERROR] is None for row in after] == list(VALUES.values())
 
 
+def kept(session: Any, schema: str, values: dict[bytes, bool]) -> None:
+    found = statement(session, "SELECT * FROM records WHERE value IS NULL OR true", schema)
+    after = rows(session, found, [{"value": each} for each in values])
+    assert {value: row[KEEP] for value, row in zip(values, after, strict=True)} == values
+    assert {row[ERROR] for row in after} <= {None, NO_OBJECT["value"]}
+
+
+def test_no_field_leaves_within_a_string(session: Any) -> None:
+    schema = "s STRING, o STRUCT<s: STRING, n: INT>, a ARRAY<STRING>, m MAP<STRING, STRUCT<s: STRING>>, v VARIANT"
+    bad = (b'{"x": 1, "card": "4111"}', b'["4111"]', b"{}", b"[]", b'{"a": 1, "a": 2}')
+    good = (b'"{\\"x\\": 1}"', b'"[1]"', b'"{"', b'" {"', b'""', b"null", b"1", b"true")
+    places = (b'{"s": %s}', b'{"o": {"n": 1, "s": %s}}', b'{"a": ["x", %s, "{"]}', b'{"m": {"x": {"s": %s}}, "s": "{"}')
+    values = {place % each: each in good for place in places for each in (*bad, *good)}
+    kept(
+        session, schema, {**values, b'{"v": {"x": [1]}, "other": {}, "s": "["}': True, b"{}": True, b'{"o": 1}': False}
+    )
+
+
+def test_a_name_is_taken_once_in_a_struct_however_deep(session: Any) -> None:
+    for schema in ("x INT, X INT", "o ARRAY<STRUCT<x: INT, X: INT>>", "m MAP<STRING, STRUCT<x: INT, X: INT>>"):
+        with pytest.raises(StatementError, match="two fields have the name x"):
+            statement(session, "SELECT * FROM records", schema)
+
+
+def test_numbers_and_times_that_would_become_others_are_errors(session: Any) -> None:
+    numbers = {b'{"d": %s}' % each: False for each in (b"NaN", b'"NaN"', b"Infinity", b"-INF", b'"Infinity"', b"1e400")}
+    numbers |= {b'{"f": 1e39}': False, b'{"f": 1e38, "d": 1e308, "a": [1, null]}': True, b'{"a": [1, -1e400]}': False}
+    kept(session, "d DOUBLE, f FLOAT, a ARRAY<DOUBLE>", numbers)
+    times = {
+        b'{"t": 1764201600}': True,
+        b'{"t": 1764201600000}': False,
+        b'{"t": 10000000000000}': False,
+        b'{"t": "9999-12-31T23:59:59.999999Z", "d": "9999-12-31"}': True,
+        b'{"t": "0001-01-01T00:00:00Z", "d": "0001-01-01"}': True,
+        b'{"d": "12345"}': False,
+        b'{"d": "20261126"}': False,
+        b'{"n": "+10000-01-01T00:00:00"}': False,
+    }
+    kept(session, "t TIMESTAMP, d DATE, n TIMESTAMP_NTZ", times)
+
+
 def test_an_envelope_of_kafkas_json_converter_keeps_its_schema(session: Any) -> None:
     found = statement(
         session,

@@ -29,6 +29,12 @@ BARE = "value is no JSON object of spark.transform.value.schema"
         (b'{"more": {"geheim": "x"}}', "its field more[] is a text, where the schema has BIGINT"),
         (b'{"at": "geheim"}', "its field at is a text that Spark does not read as TIMESTAMP"),
         (b'{"at": "2026-01-01", "id": "x"}', "its field id is a text, where the schema has BIGINT"),
+        (b'{"rate": "NaN"}', "its field rate is a text, where the schema has DOUBLE"),
+        (b'{"rate": 1e400}', "its field rate is a number that is too large, where the schema has DOUBLE"),
+        (b'{"rate": NaN}', "it is no JSON"),
+        (b'{"at": 1764201600000}', "its field at is a number that is too large, where the schema has TIMESTAMP"),
+        (b'{"name": {"x": "geheim"}}', "its field name is an object, where the schema has STRING"),
+        (b'{"address": {"city": ["geheim"]}}', "its field address.city is a list, where the schema has STRING"),
         (b'["geheim"]', "it is a list"),
         (b'"geheim"', "it is a text"),
         (b"null", "it is null"),
@@ -45,7 +51,8 @@ def test_the_field_and_both_types_are_named_and_nothing_of_the_record(value: byt
 
 
 @pytest.mark.parametrize(
-    "value", [b'{"id": 1, "name": [1], "rate": "NaN", "tags": [null], "address": null}', b'{"at": "x", "price": "1"}']
+    "value",
+    [b'{"id": 1, "name": 1, "rate": 1e308, "at": 1, "tags": [null], "address": null}', b'{"at": "x", "price": "1"}'],
 )
 def test_what_is_not_surely_wrong_is_not_blamed(value: bytes) -> None:
     assert fault_line("value", value, SCHEMA) == BARE
