@@ -1,7 +1,7 @@
 """Answers the worker's questions from the session of its Spark application, in threads beside the queries.
 
-Questions about statements are answered one after the other. A preview computes records, and an expression may take for ever.
-So each preview has a thread of its own, and there are at most MOST_PREVIEWS.
+A preview computes records, and an expression may take for ever. Spark also computes constants when it reads a statement.
+So each question has a thread of its own. There are at most MOST_PREVIEWS of previews, and MOST_STATEMENTS of statements.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ HOLD_TIMEOUT_S: Final = 15.0
 PAUSE_S: Final = 0.5
 MOST_TRIES: Final = 5
 MOST_PREVIEWS: Final = 2
+MOST_STATEMENTS: Final = 4
+# For how long a statement waits while so many others are read. The worker holds its question for longer.
+WAIT_S: Final = 5.0
 _TOO_MUCH: Final = {"java.lang.OutOfMemoryError": "memory", "java.lang.StackOverflowError": "stack"}
 _PREVIEW: Final = "preview"
 # A preview with a function of the user's.
@@ -48,7 +51,9 @@ class Questions:
         self._session = session
         # Made for the first question about a statement.
         self._of_statements: SparkSession | None = None
+        self._made = threading.Lock()
         self._free = threading.Semaphore(MOST_PREVIEWS)
+        self._readers = threading.Semaphore(MOST_STATEMENTS)
 
     def start(self) -> None:
         """Begins, in a thread."""
@@ -66,21 +71,26 @@ class Questions:
         question = self._http.call("GET", "/question", timeout=HOLD_TIMEOUT_S)["question"]
         if question is None:
             return
-        if question["kind"] not in (_PREVIEW, _FUNCTION):
-            self._tell(question, self._answer(question))
-        elif self._free.acquire(blocking=False):
-            threading.Thread(target=self._preview, args=(question,), name="preview", daemon=True).start()
+        if question["kind"] in (_PREVIEW, _FUNCTION):
+            free, taken = self._free, self._free.acquire(blocking=False)
+            others = f"{MOST_PREVIEWS} other previews are still computed"
         else:
-            busy = f"{MOST_PREVIEWS} other previews are still computed: try again, and restart the worker if they never end"
+            free, taken = self._readers, self._readers.acquire(timeout=WAIT_S)
+            others = f"Spark still reads {MOST_STATEMENTS} other statements"
+        if taken:
+            name = f"answer-{question['kind']}"
+            threading.Thread(target=self._work, args=(question, free), name=name, daemon=True).start()
+        else:
+            busy = f"{others}: try again, and restart the worker if they never end"
             self._tell(question, {"problem": busy, "setting": None})
 
-    def _preview(self, question: dict[str, Any]) -> None:
+    def _work(self, question: dict[str, Any], free: threading.Semaphore) -> None:
         try:
             self._tell(question, self._answer(question))
         except (WorkerUnreachableError, RunOverError):
-            log.debug("The answer to a preview did not reach the worker")
+            log.debug("The answer to a question (%s) did not reach the worker", question["kind"])
         finally:
-            self._free.release()
+            free.release()
 
     def _tell(self, question: dict[str, Any], answer: Any) -> None:
         """Again if need be. The worker keeps no connection for long without a request."""
@@ -98,8 +108,9 @@ class Questions:
         from mirror_connect.spark_jobs.compute.statement import statement_session  # noqa: PLC0415 — seldom needed
 
         try:
-            if self._of_statements is None:
-                self._of_statements = statement_session(self._session)
+            with self._made:
+                if self._of_statements is None:
+                    self._of_statements = statement_session(self._session)
             if question["kind"] == _PREVIEW:
                 return self._previewed(self._of_statements, question["body"])
             return _answered(self._of_statements, question["kind"], question["body"])

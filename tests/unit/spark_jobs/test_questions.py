@@ -12,7 +12,7 @@ import pytest
 from mirror_connect.spark_jobs import questions as module
 from mirror_connect.spark_jobs.compute import statement, statement_answers, statement_preview
 from mirror_connect.spark_jobs.internal_http import InternalHttp, WorkerUnreachableError
-from mirror_connect.spark_jobs.questions import MOST_PREVIEWS, Questions
+from mirror_connect.spark_jobs.questions import MOST_PREVIEWS, MOST_STATEMENTS, Questions
 
 PATIENCE_S = 60
 
@@ -49,7 +49,7 @@ def test_each_question_is_answered_by_its_number(monkeypatch: pytest.MonkeyPatch
         {"number": 3, "kind": "statement", "body": "a"}, None, {"number": 5, "kind": "statement", "body": "b"}
     )
     ask(http)
-    assert [http.answer(), http.answer()] == [
+    assert sorted((http.answer(), http.answer()), key=lambda each: each["number"]) == [
         {"number": 3, "answer": [True, "a"]},
         {"number": 5, "answer": [True, "b"]},
     ]
@@ -59,10 +59,10 @@ def test_each_question_is_answered_by_its_number(monkeypatch: pytest.MonkeyPatch
 def test_a_question_that_fails_is_answered_too() -> None:
     http = FakeHttp({"number": 1, "kind": "statement", "body": {}}, {"number": 2, "kind": "riddle", "body": {}})
     ask(http)
-    assert [(each["number"], each["answer"]["setting"]) for each in (http.answer(), http.answer())] == [
+    assert {(each["number"], each["answer"]["setting"]) for each in (http.answer(), http.answer())} == {
         (1, None),
         (2, None),
-    ]
+    }
 
 
 def test_what_a_failed_preview_holds_is_in_no_answer_and_no_log(
@@ -102,7 +102,7 @@ def test_previews_that_never_end_delay_no_statement_and_are_limited(monkeypatch:
     questions = Questions(cast(InternalHttp, http), cast(Any, object()))
     while http.questions:
         questions.answer_next()
-    refused, read = http.answer(), http.answer()
+    refused, read = sorted((http.answer(), http.answer()), key=lambda each: each["number"])
     assert (refused["number"], "problem" in refused["answer"]) == (7, True)
     assert read == {"number": 8, "answer": "s"}
     goes_on.set()
@@ -110,6 +110,40 @@ def test_previews_that_never_end_delay_no_statement_and_are_limited(monkeypatch:
     # Their places are free again, a moment after the answers.
     for _ in endless:
         assert questions._free.acquire(timeout=PATIENCE_S)
+
+
+def test_statements_that_spark_never_reads_stop_no_other_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+
+    def read(_session: object, body: Any) -> Any:
+        if body == "endless":
+            assert goes_on.wait(PATIENCE_S)
+        return body
+
+    monkeypatch.setattr(module, "WAIT_S", 0.01)
+    monkeypatch.setattr(statement, "statement_session", lambda _: object())
+    monkeypatch.setattr(statement_answers, "statement_answer", read)
+    http = FakeHttp()
+    questions = Questions(cast(InternalHttp, http), cast(Any, object()))
+
+    def asked(number: int, body: str) -> None:
+        http.questions.append({"number": number, "kind": "statement", "body": body})
+        questions.answer_next()
+
+    for number in range(MOST_STATEMENTS - 1):
+        asked(number, "endless")
+    asked(7, "quick")
+    assert http.answer() == {"number": 7, "answer": "quick"}
+    # Its place is free a moment after the answer.
+    assert questions._readers.acquire(timeout=PATIENCE_S)
+    questions._readers.release()
+    asked(MOST_STATEMENTS - 1, "endless")
+    asked(8, "quick")
+    refused = http.answer()
+    assert refused["number"] == 8
+    assert "restart the worker" in refused["answer"]["problem"]
+    goes_on.set()
+    assert {http.answer()["number"] for _ in range(MOST_STATEMENTS)} == set(range(MOST_STATEMENTS))
 
 
 def test_the_worker_and_the_driver_call_a_preview_the_same() -> None:
