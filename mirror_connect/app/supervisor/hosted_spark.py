@@ -41,7 +41,7 @@ class HostedSpark:
         self._keeper = self._new_keeper()
 
     def _new_keeper(self) -> SparkKeeper:
-        return SparkKeeper(self._new_application, self._clock, lambda: self._lost(self), self._purpose)
+        return SparkKeeper(self._new_application, self._clock, lambda: self._lost(self), self._purpose, self._master)
 
     def start(self, url: str) -> None:
         """Starts it in the background, as often as it was ended before."""

@@ -24,12 +24,14 @@ BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S: Final = 120.0
 # How long a cluster may take for its first executor without a warning.
 EXPECTED_S: Final = 30.0
+CONNECT_S: Final = 2.0
+_STANDALONE: Final = "spark://"
 
 
 class SparkKeeper:
     """Calls `lost` when an application has ended and all its processes are gone; `problem` says why.
 
-    `purpose`: what stands behind its name in lines for people, as " for statements".
+    `purpose`: what stands behind its name in lines for people, as " for statements". `master`: its spark.master.
     """
 
     def __init__(
@@ -38,8 +40,12 @@ class SparkKeeper:
         clock: Callable[[], float],
         lost: Callable[[], None],
         purpose: str = "",
+        master: str = "",
     ) -> None:
         self._purpose = purpose
+        self._master = master
+        # Why a standalone master does not answer while Spark starts; Spark's driver says nothing of it for a long time.
+        self._unreachable: str | None = None
         self.application: Application | None = None
         # None until the driver of the present application has reported.
         self.slots: int | None = None
@@ -66,7 +72,11 @@ class SparkKeeper:
         """Why no task can run now, as a line for people; None when Spark is there."""
         if self.slots is not None:
             return None
-        return self.problem or f"Waiting for Spark{self._purpose}, which was started at {self._started_at}."
+        return (
+            self._unreachable
+            or self.problem
+            or f"Waiting for Spark{self._purpose}, which was started at {self._started_at}."
+        )
 
     def start(self, url: str, token: str) -> None:
         """Begins, in the background."""
@@ -86,7 +96,7 @@ class SparkKeeper:
         if self.executors == () and known != ():
             self.without_executor_since = time.strftime("%H:%M:%S")
         if self.slots is None:
-            self.problem = None
+            self.problem = self._unreachable = None
             first = executors == ()
             self._expected_until = self._heard + EXPECTED_S if first else None
             shown = "executors are expected" if first else f"slots for {counted(slots, 'task')}"
@@ -138,6 +148,7 @@ class SparkKeeper:
         application = self.application = self._new_application()
         self._heard = self._began = self._clock()
         self._started_at = time.strftime("%H:%M:%S")
+        self._unreachable = None
         log.info("Spark%s is starting", self._purpose)
         try:
             try:
@@ -170,6 +181,8 @@ class SparkKeeper:
                 done, _ = await asyncio.wait([exited], timeout=WATCH_S)
                 if done:
                     return exited.result()
+                if self.slots is None:
+                    await self._look_for_master()
                 now = self._clock()
                 if now - looked > 2 * WATCH_S:
                     self._heard = now  # this worker was suspended itself: it has not read the reports yet
@@ -180,6 +193,39 @@ class SparkKeeper:
                     return await exited
         finally:
             exited.cancel()
+
+    async def _look_for_master(self) -> None:
+        before, found = self._unreachable, await unreachable(self._master)
+        if self.slots is not None:
+            return  # Spark is there by now
+        self._unreachable = found
+        if found is not None and found != before:
+            log.warning("%s", found)
+
+
+async def unreachable(master: str) -> str | None:
+    """One line if no address of a standalone master takes connections; None if one does, and for other masters."""
+    problems = []
+    for address in master.removeprefix(_STANDALONE).split(",") if master.startswith(_STANDALONE) else ():
+        host, _, port = address.rpartition(":")
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except TimeoutError:
+            problems.append(f"{address} does not answer within {CONNECT_S:g} s")
+        except OSError as error:
+            why = (
+                "refuses connections"
+                if isinstance(error, ConnectionRefusedError)
+                else f"fails: {error.strerror or error}"
+            )
+            problems.append(f"{address} {why}")
+        else:
+            writer.close()
+            return None
+    if not problems:
+        return None
+    return f"spark.master={master} can't be reached: {', '.join(problems)}. Start the master, or correct spark.master."
 
 
 def described_end(code: int, last_words: str, purpose: str = "") -> str:

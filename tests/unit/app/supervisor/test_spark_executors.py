@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
+from mirror_connect.app.supervisor import spark_keeper
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor, named, no_executor_line
-from mirror_connect.app.supervisor.spark_keeper import EXPECTED_S
+from mirror_connect.app.supervisor.spark_keeper import EXPECTED_S, unreachable
 from mirror_connect.app.supervisor.task_watch import NO_SLOT_S
 from tests.fakes.supervised import A, B, World, eventually, wanted
 
@@ -142,3 +144,25 @@ def test_who_has_no_executor_learns_where_to_look(master: str) -> None:
     assert line.startswith(f"No executor of spark.master={master} since 05:00:00: ")
     assert line.endswith(".")
     assert all(len(sentence.split()) <= 25 for sentence in line.split(". "))
+
+
+async def test_a_master_that_refuses_connections_is_named_until_spark_is_there(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(spark_keeper, "WATCH_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert await unreachable(f"spark://127.0.0.1:{port}") is None
+    world = World(f"spark://127.0.0.1:{port}")
+    await world.start()
+    line = (
+        f"spark.master=spark://127.0.0.1:{port} can't be reached: 127.0.0.1:{port} refuses connections. Start the master, "
+        "or correct spark.master."
+    )
+    try:
+        await eventually(lambda: world.spark.copying.absence == line)
+        _told(world, ONE)
+        assert world.spark.copying.absence is None
+    finally:
+        await world.stop()
+    assert caplog.messages.count(line) == 1
