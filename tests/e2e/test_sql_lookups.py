@@ -135,6 +135,10 @@ def test_records_get_the_newest_lookup_and_none_is_copied_without_one(link: Link
     # There is no file yet.
     wait_for_state(lambda: "Lookup regions" in link.trace(), "the task says what it waits for")
     assert "UNASSIGNED" in str(product.status(link.topic)["tasks"])
+    # A restart changes nothing of that.
+    product.call("POST", f"/connectors/{link.topic}/restart?includeTasks=true")
+    wait_for_state(lambda: "UNASSIGNED" in str(product.status(link.topic)["tasks"]), "the restarted task is UNASSIGNED")
+    wait_for_state(lambda: "Lookup regions" in link.trace(), "it says again what it waits for")
     assert link.copied() == 0
     link.regions(DE="EU", US="NA")
     product.wait_running(link.topic)

@@ -95,7 +95,7 @@ class FakeEvents:
     ended: list[TaskId] = field(default_factory=list)
     topics: set[tuple[TaskId, str]] = field(default_factory=set)
 
-    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
+    def task_state(self, task: TaskId, state: str, trace: str | None, *, waits: bool = False) -> None:
         self.states.append((task, state, trace))
 
     def task_ended(self, task: TaskId) -> None:

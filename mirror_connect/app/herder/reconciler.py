@@ -432,11 +432,12 @@ class Reconciler:
 
     # --- TaskEvents -------------------------------------------------------------------------------------------------
 
-    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
+    def task_state(self, task: TaskId, state: str, trace: str | None, *, waits: bool = False) -> None:
         """See TaskEvents."""
         if task not in self._wanted:
             return
-        if state == State.UNASSIGNED and self._book.state(task) is State.RESTARTING:
+        # As in Connect, until the task runs or fails. One that waits for something is shown as such, or nobody would look.
+        if state == State.UNASSIGNED and not waits and self._book.state(task) is State.RESTARTING:
             state = State.RESTARTING
         self._book.put(task, State(state), trace)
         if state == State.FAILED:

@@ -41,7 +41,7 @@ class FailedTasks:
         self._restarts: dict[TaskId, asyncio.TimerHandle] = {}
         supervisor.listen(self)
 
-    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
+    def task_state(self, task: TaskId, state: str, trace: str | None, *, waits: bool = False) -> None:
         """See TaskEvents."""
         if state != FAILED:
             return

@@ -18,8 +18,11 @@ STARTING: Final = "It is being started on Spark."
 class TaskEvents(Protocol):
     """The events that the supervisor reports to the herder."""
 
-    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
-        """The task is RUNNING, FAILED or UNASSIGNED; `trace` is the text to show, if any."""
+    def task_state(self, task: TaskId, state: str, trace: str | None, *, waits: bool = False) -> None:
+        """The task is RUNNING, FAILED or UNASSIGNED; `trace` is the text to show, if any.
+
+        `waits`: it is UNASSIGNED for a reason that may last, and not just until Spark has started.
+        """
 
     def task_ended(self, task: TaskId) -> None:
         """The task is no longer wanted, and it has committed and returned, or was killed after its time to finish."""

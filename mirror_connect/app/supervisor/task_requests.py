@@ -230,12 +230,13 @@ class TaskRequests:
             if run.phase is Phase.ENDED:
                 return None
             # The process before may still run, if only Spark's JVM has died.
-            if run.phase is not Phase.RUNNING:
-                self._runs.wait(run, redact(str(error), run.secrets))
+            if run.phase is Phase.WAITING:
+                self._runs.lacks(run, (name, *keys), redact(str(error), run.secrets))
             raise ClusterUnreachable(str(error)) from None
         except (ConfigError, NotAuthorized) as error:
             self._runs.fail(run, f"{type(error).__name__}: {error}")
             return None
+        self._runs.lacks(run, (name, *keys), None)
         return None if run.phase is Phase.ENDED else rows
 
     async def report(self, run: TaskRun, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:

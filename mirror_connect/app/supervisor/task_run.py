@@ -55,6 +55,7 @@ class TaskRun:
     `logged_place`: where it copies by that line.
     `shown`: the trace in its status while it runs; None: none. `events`: the events of this run.
     `stale`: by lookup of its statement, why it copies with an old one; None: it does not.
+    `missing`: why it waits for lookups, by a lookup and the columns that join it; empty if it has all.
     `late`: why it copies without its newest partitions. `query_unknown`: why the state of its query can't be read.
     `idle_since`: since when it does not copy and has not reported why, also as text; `silence_judged`: when its process was
     last handled as stalled.
@@ -116,6 +117,7 @@ class TaskRun:
     shown: str | None = None
     late: str | None = None
     stale: dict[str, str | None] = field(default_factory=dict)
+    missing: dict[tuple[str, ...], str] = field(default_factory=dict)
     query_unknown: str | None = None
     idle_since: tuple[float, str] | None = None
     silence_judged: float = 0.0
@@ -217,6 +219,7 @@ class TaskRun:
         self._drop_attempt(now)
         self.attempt, self.next_attempt, self.shared, self.executor, self.refused = attempt, None, shared, executor, 0
         self.heard = now
+        self.missing.clear()
         if not self.is_over:
             self.phase = Phase.STARTED
 

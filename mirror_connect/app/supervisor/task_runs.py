@@ -203,7 +203,7 @@ class TaskRuns:
         if run.waits_for is not None:
             if spark.problem is None:  # else one line about Spark is logged already
                 log.info("Task %s is UNASSIGNED: %s", task, run.waits_for)
-            self.report_state(task, UNASSIGNED, run.waits_for)
+            self.report_state(task, UNASSIGNED, run.waits_for, waits=spark.problem is not None)
 
     def _forget_ended(self) -> None:
         for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
@@ -247,9 +247,23 @@ class TaskRuns:
             return
         if not logged:
             log.warning("Task %s is UNASSIGNED: %s", run.task, line)
-        self.report_state(run.task, UNASSIGNED, line)
+        self.report_state(run.task, UNASSIGNED, line, waits=True)
 
-    def report_state(self, task: TaskId, state: str, trace: str | None) -> None:
-        """Reports the state of a task to the herder."""
+    def lacks(self, run: TaskRun, lookup: tuple[str, ...], line: str | None) -> None:
+        """Reports why a run waits for a lookup, which is named with the columns that join it; None: it has that one.
+
+        Spark asks for all of them in turn. One report with a line for each is changed only when one of them is.
+        """
+        if line is not None:
+            run.missing[lookup] = line
+        elif run.missing.pop(lookup, None) is None:
+            return
+        if run.missing:
+            self.wait(run, "\n".join(dict.fromkeys(run.missing[each] for each in sorted(run.missing))))
+        else:
+            run.waits_for = None  # this reason is over, and the next one may be reported
+
+    def report_state(self, task: TaskId, state: str, trace: str | None, *, waits: bool = False) -> None:
+        """Reports the state of a task to the herder. `waits`: see TaskEvents."""
         if self.events:
-            self.events.task_state(task, state, trace)
+            self.events.task_state(task, state, trace, waits=waits)

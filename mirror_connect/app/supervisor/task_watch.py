@@ -127,7 +127,7 @@ class TaskWatch:
         spark = self._spark.of(run)
         waited = now - max(run.since, spark.slots_since)
         if spark.slots is not None and self._spark.has_no_slot(run):
-            if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run):
+            if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run) and not run.missing:
                 self._runs.wait(run, self._no_slot(run.task, spark, spark.slots))
             return True
         if run.query_unknown is not None and waited > TASK_SILENT_S:
@@ -161,6 +161,10 @@ class TaskWatch:
         if idle is None:
             if run.idle_since is not None and run.phase is not Phase.RUNNING:
                 run.waits_for = None  # this reason is over, and the next one may be reported
+            run.idle_since = None
+            return
+        if run.missing:
+            # No process begins before Spark has the lookups: their lines are the reason.
             run.idle_since = None
             return
         if run.waits_for is not None and run.idle_since is None and not idle.foremost:

@@ -49,6 +49,17 @@ async def test_a_task_that_waits_for_spark_while_it_restarts_stays_restarting(wo
     assert worker.states("a-0")[-2:] == ["RESTARTING", "RESTARTING"]
 
 
+async def test_a_restarted_task_that_waits_for_something_is_unassigned_and_says_why(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.supervisor.silent.add(TASK_0)
+    await worker.herder.restarts.connector_and_tasks("a", include_tasks=True, only_failed=False)
+    await worker.state("a", "RUNNING", ["RESTARTING"])
+    assert worker.supervisor.events is not None
+    worker.supervisor.events.task_state(TASK_0, "UNASSIGNED", "Lookup regions: no such file", waits=True)
+    await worker.state("a", "RUNNING", ["UNASSIGNED"])
+    assert worker.trace("a-0") == "Lookup regions: no such file"
+
+
 async def test_the_same_config_again_restarts_the_instance_but_writes_no_tasks(worker: FakeWorker) -> None:
     await running_a(worker)
     created, _ = await worker.herder.configs.put("a", source_config())

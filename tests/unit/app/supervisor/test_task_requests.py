@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from mirror_connect.app.supervisor.idleness import FIRST_PROCESS_S
 from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.task_requests import NOT_COMMITTED
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
@@ -290,3 +293,39 @@ async def test_reported_keys_are_taken_of_a_run_that_may_write_and_of_no_other(w
     world.supervisor.retire()
     await process.say("FINISHED", offset_keys=["other"])
     assert world.specs.keys == [(A, "one")]
+
+
+async def test_what_a_task_lacks_is_one_status_that_changes_only_with_a_reason(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {
+        "name": "c",
+        "source.cluster.alias": "A",
+        "spark.transform.sql": "SELECT value FROM records LEFT JOIN a ON a.id = key LEFT JOIN b ON b.id = key",
+        **{f"spark.transform.lookup.{name}": str(tmp_path / f"{name}.csv") for name in "ab"},
+        **{f"spark.transform.lookup.{name}.schema": "id STRING" for name in "ab"},
+    }
+    world.supervisor.want({A: wanted("t-0", **config)})
+    run = world.run(A)
+
+    async def ask(seconds: int) -> None:
+        for _ in range(seconds):
+            for name in "ba":
+                with contextlib.suppress(ClusterUnreachable):
+                    await world.supervisor.requests.lookup(run, name, ["id"])
+            world.later(1.0)
+
+    # Longer than Spark has to begin a process.
+    await ask(int(FIRST_PROCESS_S) + 10)
+    traces = [trace or "" for _, _, trace in world.events.states]
+    assert [trace.count("No such file") for trace in traces] == [1, 2]
+    assert [line.split(" (")[0] for line in traces[-1].splitlines()] == ["Lookup a", "Lookup b"]
+    assert len([line for line in caplog.messages if "is UNASSIGNED" in line]) == len(traces)
+    (tmp_path / "a.csv").write_text("id\nx\n")
+    await ask(10)
+    last = world.events.trace(A) or ""
+    assert (last.startswith("Lookup b"), last.count("No such file"), len(world.events.states)) == (True, 1, 3)
+    # What comes after the lookups is told again.
+    (tmp_path / "b.csv").write_text("id\nx\n")
+    await ask(10)
+    assert (world.events.trace(A) or "").startswith("Spark was asked to run it at ")
