@@ -18,10 +18,11 @@ from typing import Any, Final
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError, LoadedLookup
 from mirror_connect.app.supervisor.lookup_reads import Read, client_of, line_of, read, stream
 from mirror_connect.app.supervisor.task_run import TaskRun
-from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.mirror.lookups import Lookup
+from mirror_connect.connectors.log_format import ConnectorName
+from mirror_connect.connectors.mirror.lookups import LOOKUP, Lookup
 from mirror_connect.connectors.mirror.settings import client_id
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class _Kept:
     `problem`: why it could not be read the last time, since `problem_since` (seconds since 1970).
     """
 
+    connector: str
     lookup: Lookup
     client: Mapping[str, str] = field(repr=False)
     client_id: str
@@ -53,6 +55,21 @@ class _Kept:
     problem_since: float = 0.0
     due: float = 0.0
     looking: asyncio.Task[None] | None = None
+
+    @property
+    def stale(self) -> Problem | None:
+        """Why its tasks go on with old rows; None if they do not."""
+        if self.loaded is None or self.problem is None:
+            return None
+        name = self.lookup.name
+        return Problem(
+            name,
+            ProblemCode.LOOKUP_STALE,
+            f"Lookup {name} ({LOOKUP}{name}={self.lookup.location}) can't be renewed",
+            self.problem,
+            "its tasks use what was read before",
+            since=self.problem_since,
+        )
 
 
 class LookupKeeper:
@@ -68,7 +85,7 @@ class LookupKeeper:
         self, run: TaskRun, lookup: Lookup, resolved: Mapping[str, str], keys: tuple[str, ...], interval_s: float
     ) -> bytes:
         """What a run's join by these columns needs, as a stream of Arrow's. LookupMissingError: it should ask again."""
-        kept = self._of(lookup, resolved, interval_s)
+        kept = self._of(run.task.connector, lookup, resolved, interval_s)
         kept.served.setdefault(run, 0)
         kept.keys.add(keys)
         if kept.loaded is None:
@@ -119,18 +136,14 @@ class LookupKeeper:
         if version and version != kept.version and run.attempt is not None and not run.is_to_end_its_epoch:
             log.info("Task %s gets the new lookup %s", run.task, kept.lookup.name)
             run.leave()
-        old = kept.loaded is not None and kept.problem is not None
-        line = (
-            f"{line_of(kept.lookup, kept.problem or '')}; its tasks use what was read before {utc(kept.problem_since)}"
-        )
-        run.stale[kept.lookup.name] = redact(line, run.secrets) if old else None
+        run.stale[kept.lookup.name] = kept.stale
 
-    def _of(self, lookup: Lookup, resolved: Mapping[str, str], interval_s: float) -> _Kept:
+    def _of(self, connector: str, lookup: Lookup, resolved: Mapping[str, str], interval_s: float) -> _Kept:
         client = client_of(lookup, resolved)
-        key = (resolved.get("name"), lookup.name, lookup.location, lookup.schema, frozenset(client.items()))
+        key = (connector, lookup.name, lookup.location, lookup.schema, frozenset(client.items()))
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = _Kept(lookup, client, client_id(resolved, "lookup"), interval_s)
+            kept = self._kept[key] = _Kept(connector, lookup, client, client_id(resolved, "lookup"), interval_s)
         kept.interval_s = interval_s
         return kept
 
@@ -149,7 +162,9 @@ class LookupKeeper:
         except Exception as error:  # noqa: BLE001 — a bug must not end the watch
             # The stack trace ends with the error's text, which may show a value of the config.
             stack = redact(traceback.format_exc(), secrets_of(kept.client))
-            log.error("Lookup %s could not be read\n%s", kept.lookup.name, stack)
+            log.error(
+                "Connector %s: lookup %s could not be read\n%s", ConnectorName(kept.connector), kept.lookup.name, stack
+            )
             self._failed(kept, f"{type(error).__name__} while it was read; see the log")
         else:
             self._good_again(kept)
@@ -173,7 +188,8 @@ class LookupKeeper:
 
     def _failed(self, kept: _Kept, problem: str) -> None:
         if kept.problem != problem:
-            log.warning("%s", redact(line_of(kept.lookup, problem), secrets_of(kept.client)))
+            line = redact(line_of(kept.lookup, problem), secrets_of(kept.client))
+            log.warning("Connector %s: %s", ConnectorName(kept.connector), line)
         if kept.problem is None:
             kept.problem_since = time.time()
         kept.problem = problem
@@ -181,7 +197,7 @@ class LookupKeeper:
 
     def _good_again(self, kept: _Kept) -> None:
         if kept.problem is not None:
-            log.info("Lookup %s can be read again", kept.lookup.name)
+            log.info("Connector %s: lookup %s can be read again", ConnectorName(kept.connector), kept.lookup.name)
         kept.problem = None
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:

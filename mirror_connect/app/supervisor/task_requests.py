@@ -266,6 +266,9 @@ class TaskRequests:
         )
 
     def _take(self, run: TaskRun, report: TaskReport) -> None:
+        if report.state == RUNNING and (stale := tuple(filter(None, run.stale.values()))):
+            # The worker knows these, and not the task. They are its problems all the same, for status, links and metrics.
+            report = replace(report, problems=(*report.problems, *stale))
         now = self._clock()
         # A thread reports while the task's loop hangs: the process lives, but copies nothing.
         run.heard, run.report = now - report.loop_silent_s, report
@@ -289,7 +292,7 @@ class TaskRequests:
             self._runs.end_attempt(run)
             freed = True
         elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
-            trace = running_trace(report, (run.late, run.withheld, *run.stale.values()), run.events, run.secrets)
+            trace = running_trace(report, (run.late, run.withheld), run.events, run.secrets)
             changed = trace != run.shown or run.waits_for is not None
             if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and changed):
                 # A task that copies some of its partitions runs; its trace shows which ones are stalled.

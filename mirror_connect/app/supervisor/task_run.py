@@ -12,6 +12,7 @@ from typing import Final
 
 from mirror_connect.app.supervisor.running_trace import PastEvents
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import (
     ABANDONED,
     DRIVER,
@@ -116,7 +117,7 @@ class TaskRun:
     logged_version: int | None = None
     shown: str | None = None
     late: str | None = None
-    stale: dict[str, str | None] = field(default_factory=dict)
+    stale: dict[str, Problem | None] = field(default_factory=dict)
     missing: dict[tuple[str, ...], str] = field(default_factory=dict)
     query_unknown: str | None = None
     idle_since: tuple[float, str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError, LoadedLookup
+from mirror_connect.app.supervisor import lookup_keeper
 from mirror_connect.app.supervisor.lookup_keeper import RETRY_S, LookupKeeper, LookupMissingError
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -129,6 +131,24 @@ async def test_a_changed_lookup_ends_the_epochs_that_have_another_one(world: Wor
 
 
 @in_world
+async def test_the_log_names_connector_and_lookup_once_for_each_reason(world: World) -> None:
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger(lookup_keeper.__name__)
+    logger.addHandler(handler)
+    try:
+        await world.rows(world.runs[0])
+        world.content = BadLookupError("it can't be read: No such file")
+        for _ in range(3):
+            await world.look(INTERVAL_S)
+    finally:
+        logger.removeHandler(handler)
+    place = "spark.transform.lookup.regions=/etc/regions.csv"
+    assert lines == [f"Connector c: Lookup regions ({place}): it can't be read: No such file"]
+
+
+@in_world
 async def test_tasks_go_on_with_what_was_read_while_the_next_can_not_be(world: World) -> None:
     [first, second] = world.runs
     for run in world.runs:
@@ -141,8 +161,9 @@ async def test_tasks_go_on_with_what_was_read_while_the_next_can_not_be(world: W
     ):
         world.content = content
         await world.look(INTERVAL_S)
-        line = first.stale["regions"]
-        assert line is not None
+        problem = first.stale["regions"]
+        assert problem is not None
+        line = problem.line
         assert reason in line
         assert "geheim" not in line
         assert not first.is_to_end_its_epoch

@@ -15,6 +15,7 @@ from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.task_requests import NOT_COMMITTED
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskSpec
 from tests.fakes.spark_rig import SECRET
 from tests.fakes.supervised import A, Process, World, wanted
@@ -329,3 +330,20 @@ async def test_what_a_task_lacks_is_one_status_that_changes_only_with_a_reason(
     (tmp_path / "b.csv").write_text("id\nx\n")
     await ask(10)
     assert (world.events.trace(A) or "").startswith("Spark was asked to run it at ")
+
+
+async def test_a_stale_lookup_is_a_problem_of_its_running_task_in_status_and_links(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    stale = Problem("regions", ProblemCode.LOOKUP_STALE, "Lookup regions can't be renewed", "no such file", since=0.0)
+    process.run.stale["regions"] = stale
+    await process.say("RUNNING")
+
+    def shown() -> list[tuple[str, str, int | None]]:
+        found = world.metrics.connector(A.connector).present_problems(world.now)
+        return [(each.code, each.subject, each.task) for each in found]
+
+    assert (world.events.states[-1], shown()) == ((A, "RUNNING", stale.line), [("LOOKUP_STALE", "regions", A.task)])
+    process.run.stale["regions"] = None
+    await process.say("RUNNING")
+    assert (world.events.states[-1], shown()) == ((A, "RUNNING", None), [])
