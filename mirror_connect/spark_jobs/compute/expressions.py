@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,29 @@ _COMPUTED_AT_ONCE: Final[Mapping[str, int]] = {
     "to_csv": 1,
 }
 _OF_LITERALS: Final = frozenset(("map", "schema_of_json", "schema_of_csv"))
+# It computes these, too: they say what type or parser a function has. By the numbers of the arguments.
+_LITERALS: Final[Mapping[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("to_char", "to_varchar", "to_number", "try_to_number", "to_binary", "try_to_binary"), (1,)),
+    **dict.fromkeys(("round", "bround", "ceil", "ceiling", "floor", "collate", "to_time", "try_to_time"), (1,)),
+    **dict.fromkeys(("date_part", "datepart", "extract"), (0,)),
+    **dict.fromkeys(("variant_get", "try_variant_get"), (1, 2)),
+    **dict.fromkeys(("rand", "random", "randn", "uuid", "current_time"), (0,)),
+    "shuffle": (1,),
+    "randstr": (0, 1),
+    "uniform": (0, 1, 2),
+    **dict.fromkeys(("window", "session_window"), (1, 2, 3)),
+}
+_SIMPLE: Final = frozenset(("Literal", "UnaryMinus", "UnaryPositive", "Cast", "NamedArgumentExpression"))
+# Of an array that the statement itself makes, Spark computes which member is meant.
+_MEMBERS: Final = frozenset(("element_at", "try_element_at", "get"))
+_DATES: Final = frozenset(("date", "timestamp", "timestamp_ntz"))
+# As Spark trims them. `epoch` is 1970, and always the same.
+_OF_THE_CLOCK: Final = re.compile(r"[\x00-\x20\x7f]*(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
+_FIXED_LITERAL: Final = re.compile(r"\w+\s*['\"]\s*([+-]?\d|epoch\b)", re.IGNORECASE)
+_CLOCK: Final = (
+    "it is the time at which Spark reads the statement, or begins an epoch: "
+    "processed_at is the time at which a record is processed"
+)
 
 
 # Why not, by the group in which Spark documents a function.
@@ -108,8 +132,8 @@ def at(node: Any) -> int | None:
     return int(found.get()) if found.isDefined() else None
 
 
-def check_parsed(session: SparkSession, expression: Any) -> None:
-    """Refuses what can be no expression of one record, as far as the parser shows it."""
+def check_parsed(session: SparkSession, expression: Any, text: str) -> None:
+    """Refuses what can be no expression of one record, as far as the parser shows it. `text`: the statement."""
     for node in nodes(expression):
         name = kind(node)
         if name == "UnresolvedFunction":
@@ -117,6 +141,10 @@ def check_parsed(session: SparkSession, expression: Any) -> None:
             if (why := _GROUPS.get(_group(session, function.lower()) or "")) is not None:
                 raise StatementError(f"{function} is not taken: {why}", at(node))
             _check_computed_at_once(function, node)
+        elif name == "UnresolvedExtractValue":
+            _check_member("[…]", node.child(), node.extraction())
+        elif name == "Literal":
+            _check_literal(node, text)
         if name.startswith("UnresolvedStar"):
             raise StatementError("* is not taken within an expression: name the columns", at(node))
         if name in _WINDOWS:
@@ -128,15 +156,46 @@ def check_parsed(session: SparkSession, expression: Any) -> None:
             raise StatementError("a parameter is not taken: write the value or the name itself", at(node))
 
 
+def _check_literal(literal: Any, text: str) -> None:
+    """The parser makes a time of `TIMESTAMP 'now'`, so that its text alone tells."""
+    start, stop = literal.origin().startIndex(), literal.origin().stopIndex()
+    if str(literal.dataType().typeName()) in _DATES and start.isDefined() and stop.isDefined():
+        written = text[int(start.get()) : int(stop.get()) + 1]
+        if _FIXED_LITERAL.match(written) is None:
+            raise StatementError(f"{written} is not taken: {_CLOCK}", at(literal))
+
+
+def _check_member(function: str, array: Any, index: Any) -> None:
+    if _function(array) == "array" and all(kind(part) != "UnresolvedAttribute" for part in nodes(index)):
+        _check_simple(function, index)
+
+
+def _check_simple(function: str, argument: Any) -> None:
+    for part in nodes(argument):
+        if kind(part) not in _SIMPLE:
+            raise StatementError(f"{function} is taken only with a literal here", at(part))
+
+
+def _function(node: Any) -> str | None:
+    """The function that a node of the parser's calls, in small letters."""
+    return str(list(each(node.nameParts()))[-1]).lower() if kind(node) == "UnresolvedFunction" else None
+
+
 def _check_computed_at_once(function: str, node: Any) -> None:
     """Such an argument could have any size, and the check of a config must not compute."""
+    arguments = list(each(node.arguments()))
+    for number in _LITERALS.get(function.lower(), ()):
+        if number < len(arguments):
+            _check_simple(function, arguments[number])
+    if function.lower() in _MEMBERS and len(arguments) > 1:
+        _check_member(function, arguments[0], arguments[1])
     first = _COMPUTED_AT_ONCE.get(function.lower())
     if first is None:
         return
-    for argument in list(each(node.arguments()))[first:]:
+    for argument in arguments[first:]:
         for part in nodes(argument):
             name = kind(part)
-            if name == "UnresolvedFunction" and str(list(each(part.nameParts()))[-1]).lower() in _OF_LITERALS:
+            if _function(part) in _OF_LITERALS:
                 continue
             if name != "Literal":
                 what = "its text" if first == 0 else "its schema and options"
@@ -157,6 +216,8 @@ def check_analysed(expression: Any, index: int | None) -> None:
             )
         if not full.startswith(_CATALYST) or full.startswith(_XPATH) or name in _OUTSIDE:
             raise StatementError(f"{node.prettyName()} is not taken: it reaches outside of the record", place)
+        if name in ("Cast", "ParseToDate", "ParseToTimestamp"):
+            _check_cast(node, place)
         if name == "AesEncrypt" and node.iv().sql() in _NO_IV and node.mode().sql().upper() != "'ECB'":
             raise StatementError(
                 "aes_encrypt is not taken without its iv: a record that is copied again after a crash would become "
@@ -169,6 +230,17 @@ def check_analysed(expression: Any, index: int | None) -> None:
                 "make it of the record's own columns, as sha2(concat(topic, partition, offset), 256)",
                 place,
             )
+
+
+def _check_cast(node: Any, place: int | None) -> None:
+    """Spark makes a time of a constant such as `now` when it plans a query."""
+    text = next(each(node.children()))
+    if str(node.dataType().typeName()) not in _DATES or not text.foldable() or kind(text.dataType()) != "StringType":
+        return
+    if kind(text) != "Literal":
+        raise StatementError("a date or time of constants is taken only as a literal, as DATE '2020-01-31'", place)
+    if _OF_THE_CLOCK.match(str(text.value())) is not None:
+        raise StatementError(f"{text.sql()} is not taken: {_CLOCK}", place)
 
 
 def _jvm() -> Any:

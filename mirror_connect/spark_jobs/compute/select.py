@@ -73,7 +73,7 @@ def parsed_select(session: SparkSession, text: str, lookups: Sequence[Lookup] = 
         condition, below = below.condition(), below.child()
     # Before names of columns and tables, which are no use to such a statement.
     for expression in (*_expressions(plan), *([] if condition is None else [condition]), *_conditions(below)):
-        check_parsed(session, expression)
+        check_parsed(session, expression, text)
     below, joins = parsed_joins(below, lookups)
     alias = RECORDS
     if kind(below) == "SubqueryAlias":

@@ -77,6 +77,20 @@ REFUSED: Final = {
     "SELECT from_json(topic, schema_of_json(concat('{\"a\":\"', repeat('x', 20), '\"}'))) AS value FROM records": 39,
     "SELECT from_csv(topic, repeat('a', 9)) AS value FROM records": 23,
     "SELECT to_json(headers, map('a', repeat('x', 9))) AS value FROM records": 33,
+    "SELECT to_char(1, if(levenshtein(repeat('a', 200000), repeat('b', 200000)) > 0, '99', '9')) AS key FROM records": 18,
+    "SELECT CAST(to_number('1', repeat('9', 3)) AS STRING) AS key FROM records": 27,
+    "SELECT to_binary('ab', repeat('hex', 1)) AS key FROM records": 23,
+    "SELECT CAST(date_part(lower('YEAR'), timestamp) AS STRING) AS key FROM records": 22,
+    "SELECT CAST(round(offset, length('ab')) AS STRING) AS key FROM records": 26,
+    "SELECT array('a')[length('a')] AS key FROM records": 18,
+    "SELECT TIMESTAMP 'now' AS timestamp FROM records": 7,
+    "SELECT TIMESTAMP ' Now UTC' AS timestamp FROM records": 7,
+    "SELECT * FROM records WHERE timestamp > DATE 'yesterday'": 40,
+    "SELECT CAST('now' AS TIMESTAMP) AS timestamp FROM records": 7,
+    "SELECT try_cast('today' AS DATE)::TIMESTAMP AS timestamp FROM records": None,
+    "SELECT to_timestamp('tomorrow') AS timestamp FROM records": 7,
+    "SELECT CAST(concat('n', 'ow') AS TIMESTAMP) AS timestamp FROM records": 7,
+    "SELECT * FROM records WHERE timestamp > 'now'": None,
     "SELECT current_user() AS key FROM records": 7,
     "SELECT current_user AS key FROM records": 7,
     "SELECT upper(current_catalog()) AS key FROM records": 13,
@@ -153,6 +167,19 @@ def test_options_and_schemas_of_functions_are_literals(session: Any) -> None:
         "SELECT to_csv(named_struct('a', topic)) AS value FROM records",
     ):
         assert statement(session, text).changes == (VALUE,)
+
+
+def test_what_spark_computes_when_it_reads_a_statement_may_be_a_literal(session: Any) -> None:
+    for text in (
+        "SELECT to_char(offset, '999') AS key FROM records",
+        "SELECT CAST(round(offset, -1) AS STRING) AS key FROM records",
+        "SELECT CAST(extract(YEAR FROM timestamp) AS STRING) AS key FROM records",
+        "SELECT array(topic, 'a')[CAST(pmod(offset, 2) AS INT)] AS key FROM records",
+        "SELECT TIMESTAMP '2020-01-31 12:00:00' AS timestamp FROM records WHERE timestamp > DATE 'epoch'",
+        "SELECT CAST('2020-01-31' AS TIMESTAMP) AS timestamp FROM records WHERE timestamp > '2020-01-31'",
+        "SELECT 'now' AS key FROM records WHERE topic <> 'today'",
+    ):
+        assert statement(session, text).changes
 
 
 # The text, and what the line says.
