@@ -26,6 +26,8 @@ MOST_STATEMENTS: Final = 4
 # For how long a statement waits while so many others are read. The worker holds its question for longer.
 WAIT_S: Final = 5.0
 _TOO_MUCH: Final = {"java.lang.OutOfMemoryError": "memory", "java.lang.StackOverflowError": "stack"}
+# What a statement of many levels raises here, and in the JVM.
+_TOO_DEEP: Final = ("RecursionError", "com.fasterxml.jackson.core.exc.StreamConstraintsException")
 _PREVIEW: Final = "preview"
 # A preview with a function of the user's.
 _FUNCTION: Final = "function"
@@ -119,6 +121,8 @@ class Questions:
             if what in _TOO_MUCH:
                 advice = "limit what functions make, as repeat does"
                 what = f"it needs more of its {_TOO_MUCH[what]} than there is ({what}): {advice}"
+            elif what in _TOO_DEEP:
+                what = f"the statement is too deeply nested ({what}): write it with fewer levels"
             # Neither text nor trace: Spark's errors quote values of records.
             log.error("A question of the worker's (%s) could not be answered: %s", question["kind"], what)
             return {"problem": f"Spark could not read it: {what}", "setting": None}

@@ -65,6 +65,17 @@ def test_a_question_that_fails_is_answered_too() -> None:
     }
 
 
+def test_a_statement_of_too_many_levels_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(session: object, body: Any) -> Any:
+        return read(session, body)
+
+    monkeypatch.setattr(statement, "statement_session", lambda _: object())
+    monkeypatch.setattr(statement_answers, "statement_answer", read)
+    http = FakeHttp({"number": 1, "kind": "statement", "body": {}})
+    ask(http)
+    assert "too deeply nested" in http.answer()["answer"]["problem"]
+
+
 def test_what_a_failed_preview_holds_is_in_no_answer_and_no_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
