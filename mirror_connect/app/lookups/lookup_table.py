@@ -39,6 +39,9 @@ _LINE_END: Final = re.compile(rb"\r\n?|\n")
 # Number of a row, beside its columns.
 _NUMBER: Final = "__number"
 
+# What to do about a record of a topic.
+_REPAIR: Final = ": write a right value with its key, or a tombstone"
+
 
 class TopicRow(NamedTuple):
     """The newest record of a key."""
@@ -76,7 +79,7 @@ def table_of_records(rows: Iterable[TopicRow], fields: Sequence[Column]) -> Any:
     for row in found:
         value = row.value.strip()
         if not (value.startswith(b"{") and value.endswith(b"}")):
-            raise BadLookupError(f"the record at {row.partition}-{row.offset} is no JSON object")
+            raise BadLookupError(f"the record at {row.partition}-{row.offset} is no JSON object{_REPAIR}")
     # No line ends are within a string of JSON.
     lines = b"\n".join(row.value.translate(None, b"\r\n") for row in found)
     try:
@@ -108,7 +111,9 @@ def _check_record(row: TopicRow, fields: Sequence[Column]) -> None:
     except (pa.ArrowException, UnicodeDecodeError, BadLookupError):
         good = False
     if not good:
-        raise BadLookupError(f"the record at {row.partition}-{row.offset} is no JSON object with its schema's columns")
+        raise BadLookupError(
+            f"the record at {row.partition}-{row.offset} is no JSON object with its schema's columns{_REPAIR}"
+        )
 
 
 def checked_size(table: Any) -> Any:
