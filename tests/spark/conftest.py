@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,13 @@ from pyspark import SparkContext
 
 @pytest.fixture(scope="module", autouse=True)
 def _jvm_of_its_own() -> Iterator[None]:
-    """PySpark keeps the connection to a JVM, also when that has ended. The next file of this process starts its own."""
+    """PySpark keeps the connection to a JVM, also when that has ended. The next file of this process starts its own.
+
+    It also leaves variables of Spark's. With these a worker's JVM is started by spark-submit, without the archive of classes.
+    """
+    kept = dict(os.environ)
     yield
     SparkContext._gateway = SparkContext._jvm = None
+    for name in set(os.environ) - set(kept):
+        if name.startswith(("SPARK_", "PYSPARK_")):
+            del os.environ[name]
