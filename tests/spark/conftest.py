@@ -13,7 +13,7 @@ from pyspark import SparkContext
 def _jvm_of_its_own() -> Iterator[None]:
     """PySpark keeps the connection to a JVM, also when that has ended. The next file of this process starts its own.
 
-    It also leaves variables of Spark's. With these a worker's JVM is started by spark-submit, without the archive of classes.
+    It also leaves variables of Spark's. With these spark-submit starts a worker's JVM, without the archive of classes.
     """
     kept = dict(os.environ)
     yield
