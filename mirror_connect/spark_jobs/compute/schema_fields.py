@@ -112,35 +112,28 @@ def _type(text: str) -> FieldType:
 
 def _end_of(text: str) -> int:
     """Behind the bracket that closes the first one; 0 if none does."""
+    return next((place + 1 for place, character, depth in _unquoted(text) if character in _CLOSING and depth == 0), 0)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between the commas that are in no brackets and no quotes."""
+    begin = 0
+    for place, character, depth in _unquoted(text):
+        if character == "," and depth == 0:
+            yield text[begin:place]
+            begin = place + 1
+    if text[begin:].strip() or begin:
+        yield text[begin:]
+
+
+def _unquoted(text: str) -> Iterator[tuple[int, str, int]]:
+    """The characters outside of quotes: place, character, and in how many brackets one is behind it."""
     depth, quote = 0, ""
     for place, character in enumerate(text):
         if quote:
             quote = "" if character == quote else quote
         elif character in _QUOTES:
             quote = character
-        elif character in _OPENING:
-            depth += 1
-        elif character in _CLOSING:
-            depth -= 1
-            if depth == 0:
-                return place + 1
-    return 0
-
-
-def _split(text: str) -> Iterator[str]:
-    """The parts between the commas that are in no brackets and no quotes."""
-    depth, quote, begin = 0, "", 0
-    for place, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in _QUOTES:
-            quote = character
-        elif character in _OPENING:
-            depth += 1
-        elif character in _CLOSING:
-            depth -= 1
-        elif character == "," and depth == 0:
-            yield text[begin:place]
-            begin = place + 1
-    if text[begin:].strip() or begin:
-        yield text[begin:]
+        else:
+            depth += (character in _OPENING) - (character in _CLOSING)
+            yield place, character, depth
