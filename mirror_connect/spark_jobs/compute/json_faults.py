@@ -7,6 +7,7 @@ what is surely wrong, and else nothing. The text has names and types of the sche
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -29,6 +30,8 @@ _LARGEST_FLOAT: Final = 3.5e38
 # The seconds of the years 1 to 9999.
 _SECONDS: Final = range(-62_135_596_800, 253_402_300_800)
 _TOO_LARGE: Final = "a number that is too large"
+# Python makes no number of more than 4300 digits, which is JSON all the same. So many are too large for each type.
+_MOST_DIGITS: Final = 400
 _Misfit = tuple[str, str, FieldType]
 
 
@@ -42,7 +45,7 @@ def fault_line(column: str, content: bytes | None, schema: str) -> str:
 def _reason(content: bytes, schema: str) -> str | None:
     try:
         text = content.decode().strip()
-        found, end = json.JSONDecoder(parse_constant=_no_number).raw_decode(text)
+        found, end = json.JSONDecoder(parse_constant=_no_number, parse_int=_whole).raw_decode(text)
     except UnicodeDecodeError:
         return "it is not UTF-8"
     except (ValueError, RecursionError):
@@ -55,6 +58,10 @@ def _reason(content: bytes, schema: str) -> str | None:
 def _no_number(text: str) -> None:
     """Of NaN and Infinity."""
     raise ValueError(text)
+
+
+def _whole(digits: str) -> int:
+    return int(digits[:_MOST_DIGITS])
 
 
 def _reason_of_field(found: Any, schema: str) -> str | None:
@@ -128,8 +135,8 @@ def _wrong_integer(value: Any, bits: int) -> str | None:
 
 
 def _wrong_fraction(value: float, kind: str) -> str | None:
-    largest = float("inf") if kind == "DOUBLE" else _LARGEST_FLOAT
-    return _TOO_LARGE if abs(value) >= largest else None
+    largest = sys.float_info.max if kind == "DOUBLE" else _LARGEST_FLOAT
+    return _TOO_LARGE if abs(value) > largest else None
 
 
 def _is_decimal(text: str) -> bool:

@@ -31,6 +31,11 @@ BARE = "value is no JSON object of spark.transform.value.schema"
         (b'{"at": "2026-01-01", "id": "x"}', "its field id is a text, where the schema has BIGINT"),
         (b'{"rate": "NaN"}', "its field rate is a text, where the schema has DOUBLE"),
         (b'{"rate": 1e400}', "its field rate is a number that is too large, where the schema has DOUBLE"),
+        (
+            b'{"rate": ' + b"9" * 5_000 + b"}",
+            "its field rate is a number that is too large, where the schema has DOUBLE",
+        ),
+        (b'{"id": -' + b"9" * 5_000 + b"}", "its field id is a number that is too large, where the schema has BIGINT"),
         (b'{"rate": NaN}', "it is no JSON"),
         (b'{"at": 1764201600000}', "its field at is a number that is too large, where the schema has TIMESTAMP"),
         (b'{"name": {"x": "geheim"}}', "its field name is an object, where the schema has STRING"),
