@@ -173,7 +173,9 @@ def _check_member(function: str, array: Any, index: Any) -> None:
 def _check_simple(function: str, argument: Any) -> None:
     for part in nodes(argument):
         if kind(part) not in _SIMPLE:
-            raise StatementError(f"{function} is taken only with a literal here", at(part))
+            raise StatementError(
+                f"{function} needs a literal here: Spark computes it when it reads the statement", at(part)
+            )
 
 
 def _function(node: Any) -> str | None:
