@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,7 +30,7 @@ from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
 from mirror_connect.spark_jobs.internal_http import InternalHttp
 from mirror_connect.spark_jobs.query import map_in_arrow
 from mirror_connect.spark_jobs.questions import Questions
-from mirror_connect.spark_jobs.session import open_session
+from tests.spark.sessions import running_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -74,24 +73,16 @@ def errors_to(path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory, events: Path, jvm_log: Path) -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch, errors_to(jvm_log):
-        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
-        session = open_session(
-            {
-                "spark.master": "local[1]",
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.dir": f"file:{events}",
-                "spark.eventLog.compress": "false",
-            }
-        )
-    gateway = session.sparkContext._gateway
-    try:
+    settings = {
+        "spark.master": "local[1]",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file:{events}",
+        "spark.eventLog.compress": "false",
+    }
+    with contextlib.ExitStack() as stack:
+        with errors_to(jvm_log):
+            session = stack.enter_context(running_session(settings, tmp_path_factory.mktemp("scratch")))
         yield session
-    finally:
-        session.stop()
-        with contextlib.suppress(OSError):
-            gateway.proc.stdin.close()
-        gateway.proc.wait(30)
 
 
 @pytest.fixture(scope="module")
