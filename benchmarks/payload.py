@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.plan import Profile
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.compression import compress
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build
 
 # Enough that neither side's caches live on repetition, few enough to be built in seconds.
 POOL_BYTES = 24 << 20

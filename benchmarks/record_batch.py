@@ -15,6 +15,9 @@ from statistics import median
 from typing import Final
 
 from mirror_connect.kafka_io.records import compiled
+from mirror_connect.kafka_io.records.batch_builder import build
+from mirror_connect.kafka_io.records.batch_merge import merge
+from mirror_connect.kafka_io.records.batch_split import split
 from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from mirror_connect.kafka_io.records.record_batch import (
     LOG_APPEND_TIME,
@@ -28,8 +31,9 @@ from mirror_connect.kafka_io.records.record_batch import (
     stamped_header,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite, split, unpack
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from mirror_connect.kafka_io.records.single_records import merge_singles
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES
 
 ROUNDS: Final = 9

@@ -16,7 +16,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import Record, unpack
+from mirror_connect.kafka_io.records.unpacked_records import Record, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, CorruptBatchError, verify
-from mirror_connect.kafka_io.records.record_rewrite import unpack
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 from mirror_connect.verify.meeting import Content, by_bytes, by_content
 from mirror_connect.verify.records import Record
 from mirror_connect.verify.side import same_batch

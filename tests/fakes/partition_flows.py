@@ -10,10 +10,10 @@ from mirror_connect.connectors.record_errors import RecordError, SkippedRecords
 from mirror_connect.connectors.record_steps import Steps
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.compression import GZIP, ZSTD, compress
 from mirror_connect.kafka_io.records.placed_records import Placed
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, NewRecord, ProducerBatch, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy.computed_batch import Computing
 from mirror_connect.spark_jobs.copy.dead_letters import FlowLetters
 from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES, SMALL_RECORDS, PartitionFlow

@@ -12,8 +12,8 @@ from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.fakes.target_cluster import FakeTarget
 
 SETTINGS = ProducerSettings(retry_backoff_s=0.001)

@@ -12,9 +12,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import (
-    rewrite,
-)
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from tests.fakes.encoded_batches import CODECS, Plain, decode
 
 LOG_APPEND_TIME, DELETE_HORIZON = 0x08, 0x40

@@ -30,8 +30,8 @@ from mirror_connect.kafka_io.protocol.transactions import (
     EndTxn,
     EndTxnResponse,
 )
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.fakes.encoded_batches import decode
 from tests.fakes.transaction_broker import TOPIC_DENIED, Protocol, TransactionBroker, TransactionLog
 

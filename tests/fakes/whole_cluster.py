@@ -28,8 +28,9 @@ from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 from mirror_connect.kafka_io.protocol.topic_configs import DescribedConfigs, DescribeTopicConfigs
 from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn, EndTxn
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, split_fetch, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build, unpack
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 from tests.fakes.source_cluster import FakeSource, Log
 from tests.fakes.target_cluster import FakeTarget
 

@@ -30,8 +30,8 @@ from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, Tran
 from mirror_connect.kafka_io.producer.transactions import Transactions
 from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn, EndTxn
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.brokers import led, messages
 from tests.fakes.lossy_cluster import LossyCluster
 from tests.seeds import chance

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.fakes.simulated import World
 
 # When the world begins.

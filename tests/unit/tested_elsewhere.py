@@ -157,6 +157,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "kafka_io/records/asked_records.py": "tests/unit/app/supervisor/test_spark_questions.py: through JSON to the driver and back",
     "kafka_io/records/compression_sample.py": "tests/unit/kafka_io/producer/test_in_flight.py: measures, on a batch now and then, how much larger it would be without its compression, through spark_jobs/copy/flow_measures.py",
     "kafka_io/records/placed_records.py": "tests/unit/spark_jobs/copy/test_transactional_flow.py: batches that follow each other are kept as one, through spark_jobs/copy/acknowledged.py",
+    "kafka_io/records/unpacked_records.py": "tests/unit/kafka_io/records/test_compiled.py: records are unpacked in C and in Python alike; test_corrupt_records.py has those that contradict their header",
     "query/cluster_log.py": "tests/spark/query/test_records.py: needs brokers, through query/record_scan.py",
     "query/errors.py": "tests/unit/query/test_bounds.py: one class",
     "query/link.py": "tests/unit/query/test_link_options.py: a link that was made",

@@ -9,7 +9,7 @@ from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records import varint
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, split_fetch
-from mirror_connect.kafka_io.records.record_rewrite import unpack
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 
 
 class ReadRecord(NamedTuple):

@@ -13,8 +13,8 @@ from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.producer.transaction_errors import TransactionAbortedError
+from mirror_connect.kafka_io.records.batch_builder import BatchBuilder
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
 
 # A batch may be twice as large as this before a broker with default settings refuses it.
 BATCH_BYTES: Final = 400_000

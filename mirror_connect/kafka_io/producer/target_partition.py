@@ -27,13 +27,13 @@ from typing import Final, Protocol
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.kafka_io.producer.batch_counts import BatchCounts
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
+from mirror_connect.kafka_io.records.batch_split import TooMuchToSplitError, split
 from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     ProducerBatch,
     next_sequence,
     stamped_header,
 )
-from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, split
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1

@@ -1,5 +1,6 @@
-/* The inner loops of record_rewrite.py, record_transforms.py, record_columns.py and single_records.py, and what record_batch.py
-   does with a batch that is copied as it is. These modules are the specification and the substitute.
+/* The inner loops of unpacked_records.py, record_rewrite.py, batch_merge.py, batch_split.py, record_transforms.py,
+   record_columns.py and single_records.py, and what record_batch.py does with a batch that is copied as it is. These modules
+   are the specification and the substitute.
 
    Every function returns None for bytes that it does not expect: a record that contradicts its header, a number without an
    end. Then the Python code reads the same bytes, and says what is wrong. So nothing here raises because of bytes, and no
@@ -1835,7 +1836,7 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)add_constants}, {0, NUL
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_compiled",
-    .m_doc = "The inner loops of record_rewrite.py and single_records.py, and what copies a batch as it is.",
+    .m_doc = "The inner loops of what reads and writes records, and what copies a batch as it is.",
     .m_methods = functions,
     .m_slots = slots,
 };

@@ -1,4 +1,4 @@
-"""The compiled inner loops of record_rewrite.py, a hundred times as fast as theirs, if there are any.
+"""The compiled inner loops of what reads and writes records, a hundred times as fast as those in Python, if there are any.
 
 They are built from _compiled.c where a C compiler is. Their results are those of the Python code, byte for byte. Where bytes
 are not as expected, each function here returns None, and the caller's Python code reads the same bytes and names the fault.
@@ -75,7 +75,7 @@ def rewrite(
 
 
 def unpack(view: BatchView, data: bytes, from_offset: int) -> list[tuple[int, int, bytes]] | None:
-    """See record_rewrite.unpack; `data`: the decompressed records."""
+    """See unpacked_records.unpack; `data`: the decompressed records."""
     if functions is None or not _has_offsets(view):
         return None
     timestamp = view.max_timestamp if view.log_append_time else None
@@ -96,7 +96,7 @@ def _has_offsets(view: BatchView) -> bool:
 
 
 def merge(batches: Sequence[ProducerBatch], decompressed: Sequence[bytes]) -> bytes | None:
-    """The records of the first of these batches as those of one, still uncompressed; see record_rewrite.merge."""
+    """The records of the first of these batches as those of one, still uncompressed; see batch_merge.merge."""
     if functions is None:
         return None
     base = batches[0].base_timestamp
@@ -111,7 +111,7 @@ def merge(batches: Sequence[ProducerBatch], decompressed: Sequence[bytes]) -> by
 def split(
     batch: ProducerBatch, data: bytes, limit: int, filled: float, most_records: int
 ) -> list[ProducerBatch] | None:
-    """See record_rewrite.split; `data`: the decompressed records, `filled`: how much of the limit pieces should fill."""
+    """See batch_split.split; `data`: the decompressed records, `filled`: how much of the limit pieces should fill."""
     if functions is None:
         return None
     whole = _Part(0, len(data), 0, batch.count, len(data), batch.size)
@@ -238,7 +238,7 @@ def merge_plain(
 
     `wanted`: the lowest source offset that is not copied yet. `limit`: the most bytes of the result; `largest`: of a batch
     that is merged. Returns the result and how many batches are in it; None if there are not two. The reader moves past them
-    and no further. Other batches, also corrupt ones, are left to record_rewrite.py.
+    and no further. Other batches, also corrupt ones, are left to batch_merge.py.
     """
     began = reader.at
     done = functions.merge_plain(reader.data, began, limit, wanted, PLAIN_RECORDS, largest, check_crcs, append_time)

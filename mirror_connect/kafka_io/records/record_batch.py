@@ -1,8 +1,8 @@
 """The v2 record batch as bytes: splits fetched records into batches, checks them, makes them ready to send. No I/O.
 
 `stamp` writes the producer id, epoch, sequence and a new CRC. A batch that is copied as it is costs one header unpacked and
-packed, two CRC-32C over its bytes, and one copy. compiled.take does the same with one CRC-32C. Other batches are
-decompressed by record_rewrite.py, which keeps the bytes of keys, values and headers.
+packed, two CRC-32C over its bytes, and one copy. compiled.take does the same with one CRC-32C. Other batches go
+through unpacked_records.py and record_rewrite.py, which keep the bytes of keys, values and headers.
 Layout: Kafka's protocol guide, "Record Batch". The CRC covers everything from `attributes` (byte 21) on.
 """
 

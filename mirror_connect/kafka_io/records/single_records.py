@@ -1,8 +1,8 @@
-"""Merges batches of one record each, faster than record_rewrite.merge. Producers without linger write such batches.
+"""Merges batches of one record each, faster than batch_merge.merge. Producers without linger write such batches.
 
 Copied as they are, such batches are slow: each record has 61 bytes of header and a CRC. This merges only simple batches
 (uncompressed, one record, no transaction, CreateTime), and reads only their headers and the first bytes of the record. All
-others, also corrupt ones, are left to record_rewrite.py. compiled.merge_plain does more, where it is there.
+others, also corrupt ones, are left to batch_merge.py. compiled.merge_plain does more, where it is there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _beginning(size: int) -> bytes | None:
     return None
 
 
-# By size. A record that begins otherwise, or is larger, is left to record_rewrite.py.
+# By size. A record that begins otherwise, or is larger, is left to batch_merge.py.
 _BEGINNINGS: Final = tuple(_beginning(size) for size in range(8_000))
 
 

@@ -10,7 +10,8 @@ from mirror_connect.connectors.record_errors import OriginalRecord, RecordError
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.compression import NONE, CodecError, decompress
 from mirror_connect.kafka_io.records.record_batch import CODEC_MASK, BatchView, CorruptBatchError, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import rewrite, unpack
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 from mirror_connect.spark_jobs.compute.sent_pieces import SubmittedBatch
 
 # Of records that are rows at a time. A batch may decompress to hundreds of megabytes, and rows need that several times.

@@ -15,10 +15,11 @@ import pyarrow as pa
 from mirror_connect.connectors.mirror.transform_function import TransformFunction
 from mirror_connect.connectors.mirror.transform_sql import PYTHON
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
+from mirror_connect.kafka_io.records.batch_builder import one_record
 from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
-from mirror_connect.kafka_io.records.record_rewrite import one_record, record_of
+from mirror_connect.kafka_io.records.unpacked_records import record_of
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of, function_changes
 from mirror_connect.spark_jobs.compute.feeder_socket import END
 from mirror_connect.spark_jobs.compute.function_process import kill_function, start_function

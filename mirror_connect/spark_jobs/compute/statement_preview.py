@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
+from mirror_connect.kafka_io.records.batch_builder import one_record
 from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
-from mirror_connect.kafka_io.records.record_rewrite import one_record, record_of
+from mirror_connect.kafka_io.records.unpacked_records import record_of
 from mirror_connect.spark_jobs.compute.arrow_rows import RowErrors, Rows, changes_of
 from mirror_connect.spark_jobs.compute.records_table import ERROR, HEADERS, KEEP, KEY, ROW, TIMESTAMP, VALUE, rows_type
 from mirror_connect.spark_jobs.compute.statement import applied, read_statement

@@ -26,8 +26,8 @@ from mirror_connect.kafka_io.producer.produce_outcome import OversizeRecordError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.producer.transaction_errors import TransactionAbortedError
 from mirror_connect.kafka_io.records import varint
+from mirror_connect.kafka_io.records.batch_builder import of_records
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import of_records
 from mirror_connect.spark_jobs.copy.record_failures import ErrorCounts
 
 # Of letters that are not acknowledged: of one partition, and of the task's that were sent.

@@ -36,6 +36,7 @@ from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import Feed
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.batch_merge import merge
 from mirror_connect.kafka_io.records.compiled import merge_plain, merges_plain, take
 from mirror_connect.kafka_io.records.placed_records import Placed
 from mirror_connect.kafka_io.records.record_batch import (
@@ -49,7 +50,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     needs_rewrite,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_time
+from mirror_connect.kafka_io.records.record_rewrite import with_append_time
 from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.acknowledged import Acknowledged
 from mirror_connect.spark_jobs.copy.computed_batch import ComputedBatch, Computing

@@ -23,8 +23,8 @@ from mirror_connect.kafka_io.client.connection import ConnectionLost, Unsupporte
 from mirror_connect.kafka_io.client.copier_settings import producer_settings
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, reason
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition
+from mirror_connect.kafka_io.records.batch_builder import BatchBuilder
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
-from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
 
 PACE_S: Final = 0.1
 BACKOFF_S: Final = 1.0

@@ -21,9 +21,10 @@ from mirror_connect.kafka_io.producer.target_partition import (
     ProducerIdAndEpoch,
     TargetPartition,
 )
-from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records import batch_split
+from mirror_connect.kafka_io.records.batch_builder import build
+from mirror_connect.kafka_io.records.batch_split import split
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build, split
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 
 RECORDS = 100
@@ -119,7 +120,7 @@ def acknowledge_pieces(target: TargetPartition) -> int:
 
 
 def test_what_is_behind_a_batch_that_was_split_by_records_keeps_its_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 7)
+    monkeypatch.setattr(batch_split, "REWRITTEN_RECORDS", 7)
     target = target_of(flow_of(batch(0), batch(100)))
     target.remembered_until = now_ms() + 60_000
     whole, behind = sent_by(target), sent_by(target)

@@ -8,7 +8,7 @@ import pytest
 
 from mirror_connect.kafka_io.producer import target_partition
 from mirror_connect.kafka_io.producer.oversize import too_large
-from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records import batch_split
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from tests.fakes.producer_rig import (
     Feed,
@@ -96,7 +96,7 @@ async def test_a_batch_too_large_that_cannot_be_taken_apart_stops_its_partition_
 async def test_a_batch_too_large_with_too_many_records_stops_its_partition_and_names_what_to_set(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_rewrite, "SPLIT_RECORDS", 50)
+    monkeypatch.setattr(batch_split, "SPLIT_RECORDS", 50)
     rig.target.limit = 1_000
     bomb, good = Feed([batch(0, [50] * 3), batch(3, [50] * 51), batch(54, [50])]), Feed([batch(0, [50] * 50)])
     rig.feed(bomb)
@@ -123,7 +123,7 @@ async def test_batches_of_many_partitions_are_split_one_in_each_turn_of_the_loop
 
     def splitting(whole: ProducerBatch, limit: int) -> list[ProducerBatch]:
         split_in.append(turns)
-        return record_rewrite.split(whole, limit)
+        return batch_split.split(whole, limit)
 
     monkeypatch.setattr(target_partition, "split", splitting)
     rig.target.limit = 10_000

@@ -11,8 +11,8 @@ from mirror_connect.kafka_io.producer.batch_producer import RECORDS_IN_SLICE
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, TransactionAbortedError
+from mirror_connect.kafka_io.records.batch_builder import BatchBuilder
 from mirror_connect.kafka_io.records.record_batch import NewRecord
-from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
 from tests.fakes.encoded_batches import NOW
 from tests.fakes.loop_turns import LoopTurns
 from tests.fakes.producer_rig import INVALID_RECORD, Feed, Rig, batch, until

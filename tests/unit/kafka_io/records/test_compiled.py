@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from mirror_connect.kafka_io.records import compiled, record_rewrite, varint
-from mirror_connect.kafka_io.records.compression import CodecError, compress
+from mirror_connect.kafka_io.records import batch_split, compiled, record_rewrite, varint
+from mirror_connect.kafka_io.records.batch_merge import merge
+from mirror_connect.kafka_io.records.batch_split import TooMuchToSplitError, split
+from mirror_connect.kafka_io.records.compression import CodecError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -27,7 +29,8 @@ from mirror_connect.kafka_io.records.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, merge, rewrite, split, unpack
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 from tests.fakes.encoded_batches import CODECS, NOW, encode, some_records, with_records
 from tests.fakes.rewritten_batches import DELETE_HORIZON, encoded_record
 
@@ -76,7 +79,7 @@ def views(draw: some.DrawFn) -> BatchView:
 def damaged_views(draw: some.DrawFn) -> BatchView:
     """The same with bytes or numbers of the header that a broken or malicious producer may have written."""
     view = draw(views())
-    content = bytearray(record_rewrite.decompress(view.codec, view.records))
+    content = bytearray(decompress(view.codec, view.records))
     for _ in range(draw(some.integers(0, 3))):
         at = draw(some.integers(0, len(content) - 1))
         content[at : at + draw(some.integers(0, 2))] = draw(some.binary(max_size=12))
@@ -120,7 +123,8 @@ def outcome(work: Callable[[], Iterable[Any]]) -> list[Any]:
 
 def same_both_ways(work: Callable[[], Iterable[Any]]) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_rewrite, "REWRITTEN_RECORDS", PIECE)
+        for module in (record_rewrite, batch_split):
+            patch.setattr(module, "REWRITTEN_RECORDS", PIECE)
         fast = outcome(work)
         patch.setattr(compiled, "functions", None)
         assert fast == outcome(work)
@@ -141,7 +145,7 @@ def test_rewriting_and_unpacking_give_the_same(view: BatchView, behind: int, mos
 def test_merging_gives_the_same(found: list[BatchView], codec: int) -> None:
     batches = [as_is(view) for view in found]
     for each in batches:
-        each.records, each.codec = compress(codec, record_rewrite.decompress(each.codec, each.records)), codec
+        each.records, each.codec = compress(codec, decompress(each.codec, each.records)), codec
     same_both_ways(lambda: merge(batches))
 
 

@@ -6,19 +6,16 @@ import random
 
 import pytest
 
+from mirror_connect.kafka_io.records.batch_builder import build
+from mirror_connect.kafka_io.records.batch_merge import merge
+from mirror_connect.kafka_io.records.batch_split import SPLIT_RECORDS, split
 from mirror_connect.kafka_io.records.compression import compress
 from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     NewRecord,
     as_is,
 )
-from mirror_connect.kafka_io.records.record_rewrite import (
-    SPLIT_RECORDS,
-    build,
-    merge,
-    rewrite,
-    split,
-)
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from tests.fakes.encoded_batches import NOW, encode, some_records, with_records
 from tests.fakes.rewritten_batches import encoded_record, every_codec, only, seeds
 

@@ -15,6 +15,9 @@ import pytest
 
 from deploy.local.java import java_command
 from deploy.local.kafka_jars import class_path
+from mirror_connect.kafka_io.records.batch_builder import build
+from mirror_connect.kafka_io.records.batch_merge import merge
+from mirror_connect.kafka_io.records.batch_split import split
 from mirror_connect.kafka_io.records.record_batch import (
     BatchView,
     NewRecord,
@@ -25,7 +28,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite, split
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from tests.fakes.encoded_batches import CODECS, NOW, encode, patched, some_records
 from tests.paths import FIXTURES, TESTS
 

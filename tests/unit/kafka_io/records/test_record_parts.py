@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import BatchView, NewRecord, stamp
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
-from mirror_connect.kafka_io.records.record_rewrite import build, unpack
+from mirror_connect.kafka_io.records.unpacked_records import unpack
 
 CONTENT = st.binary(max_size=20)
 

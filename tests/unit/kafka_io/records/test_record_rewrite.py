@@ -1,38 +1,19 @@
-"""Batches lose records, get other timestamps, are merged and split; aiokafka reads them back."""
+"""Batches lose records and get other timestamps, in pieces; aiokafka reads them back."""
 
 from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any
 
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.kafka_io.records import compiled, record_rewrite, varint
-from mirror_connect.kafka_io.records.compression import GZIP, decompress
-from mirror_connect.kafka_io.records.record_batch import (
-    NewRecord,
-    ProducerBatch,
-    as_is,
-    split_fetch,
-    stamp,
-)
-from mirror_connect.kafka_io.records.record_rewrite import (
-    MERGED_DECOMPRESSED,
-    TooMuchToSplitError,
-    build,
-    merge,
-    rewrite,
-    split,
-)
+from mirror_connect.kafka_io.records.record_batch import split_fetch, stamp
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from tests.fakes.encoded_batches import NOW, Plain, contents, encode, some_records, with_records
 from tests.fakes.rewritten_batches import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
-    encoded_record,
     every_codec,
     offsets_of,
     only,
@@ -175,52 +156,6 @@ def test_an_old_message_set_with_nothing_wanted_gives_nothing() -> None:
     assert list(rewrite(only(old_messages(1, 1)), 5)) == []
 
 
-@every_codec
-@seeds
-def test_merged_batches_hold_every_record_in_order(codec: int, seed: int) -> None:
-    rng = random.Random(seed)
-    group, all_records, offset = [], [], 100
-    for number in range(40):
-        records = some_records(seed * 100 + number, rng.randint(1, 4), first=offset)
-        group.append(as_is(only(encode(records, codec))))
-        all_records += records
-        offset = records[-1].offset + 1
-    merged, used = merge(group)
-    assert used == len(group)
-    assert contents(records_of(merged)) == contents(all_records)
-    assert (merged.first_offset, merged.last_offset, merged.upstream_offsets) == (100, offset - 1, None)
-    assert merged.max_timestamp == max(record.timestamp for record in all_records)
-
-
-def test_merging_a_single_batch_returns_that_batch() -> None:
-    producer_batch = as_is(only(encode(some_records(1, 2))))
-    assert merge([producer_batch]) == (producer_batch, 1)
-
-
-def test_more_records_than_ready_made_numbers_can_be_merged() -> None:
-    count = varint.SMALL_LIMIT + 100
-    group = [build([NewRecord(None, b"%d" % number, NOW + number * 60_000)]) for number in range(count)]
-    assert [record.value for record in records_of(merge(group)[0])] == [b"%d" % number for number in range(count)]
-
-
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_batches_that_decompress_to_much_are_merged_up_to_a_limit(codec: int) -> None:
-    group = [as_is(only(encode([Plain(n, NOW, None, bytes(900_000), ())], codec))) for n in range(40)]
-    merged, used = merge(group)
-    assert 1 < used < 40
-    assert sum(len(decompress(codec, each.records)) for each in group[:used]) <= 2 * MERGED_DECOMPRESSED
-    assert (merged.first_offset, merged.last_offset, merged.count) == (0, used - 1, used)
-
-
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_a_small_batch_that_decompresses_to_much_goes_as_it_is(codec: int) -> None:
-    large = as_is(only(encode([Plain(0, NOW, None, bytes(MERGED_DECOMPRESSED), ())], codec)))
-    small = as_is(only(encode(some_records(1, 3, first=1), codec)))
-    assert merge([large, small]) == (large, 1)
-    following = as_is(only(encode([Plain(4, NOW, None, bytes(MERGED_DECOMPRESSED), ())], codec)))
-    assert merge([small, small, following])[1] == 2
-
-
 def test_a_batch_of_many_records_is_re_encoded_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirror_connect.kafka_io.records.record_rewrite.REWRITTEN_RECORDS", 10)
     records = some_records(1, 35, first=100, gaps=True)
@@ -240,110 +175,3 @@ def test_pieces_have_a_limit_of_bytes_that_only_a_single_record_exceeds(attribut
     pieces = list(rewrite(view, 0, most_bytes=1_000))
     assert [piece.count for piece in pieces] == [2, 1, 3, 1, 1, 1]
     assert [each for piece in pieces for each in contents(records_of(piece))] == contents(records)
-
-
-def test_merged_batches_remember_the_offsets_between_them() -> None:
-    first = rewritten(encode(some_records(1, 5, first=10, gaps=True), last=40), 10)
-    second = as_is(only(encode(some_records(2, 3, first=50))))
-    merged, _ = merge([first, second])
-    assert offsets_of(merged) == [*offsets_of(first), 50, 51, 52]
-    assert (merged.first_offset, merged.last_offset) == (first.first_offset, 52)
-
-
-@every_codec
-@seeds
-def test_a_split_batch_holds_every_record_in_pieces_below_the_limit(codec: int, seed: int) -> None:
-    records = some_records(seed, 60, first=700, gaps=True)
-    whole = rewritten(encode(records, codec, base=690, last=950), 695)
-    pieces = split(whole, 2_000)
-    assert len(pieces) > 1
-    assert all(len(stamp(piece, 1, 0, 0)) == piece.size <= 2_000 for piece in pieces)
-    assert contents([record for piece in pieces for record in records_of(piece)]) == contents(records)
-    assert [offset for piece in pieces for offset in offsets_of(piece)] == [record.offset for record in records]
-
-
-def test_the_pieces_cover_the_offsets_of_the_whole_in_order() -> None:
-    whole = rewritten(encode(some_records(1, 60, first=700, gaps=True), base=690, last=950), 695)
-    pieces = split(whole, 2_000)
-    assert (pieces[0].first_offset, pieces[-1].last_offset) == (695, 950)
-    assert all(earlier.last_offset < later.first_offset for earlier, later in pairwise(pieces))
-
-
-def test_a_batch_that_fits_is_one_piece() -> None:
-    assert len(split(as_is(only(encode(some_records(1, 5)))), 1 << 20)) == 1
-
-
-def test_a_record_too_large_alone_has_a_piece_of_its_own_and_the_others_fit() -> None:
-    big = Plain(12, NOW, None, random.Random(1).randbytes(5_000), ())
-    records = [*some_records(1, 2, first=10, size=10), big, *some_records(2, 2, first=13, size=10)]
-    pieces = split(as_is(only(encode(records))), 2_000)
-    assert [(piece.first_offset, piece.count) for piece in pieces if piece.size > 2_000] == [(12, 1)]
-    assert [offset for piece in pieces for offset in offsets_of(piece)] == [10, 11, 12, 13, 14]
-
-
-def test_a_split_makes_hardly_more_pieces_than_the_limit_asks_for() -> None:
-    whole = as_is(only(encode([Plain(n, NOW, None, bytes(1_000), ()) for n in range(900)])))
-    assert len(split(whole, 150_000)) == 7
-
-
-def test_no_piece_has_more_records_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "functions", None)  # what is compiled holds no records
-    read: list[int] = []
-    packed: list[tuple[int, int]] = []
-    records, pack = record_rewrite._records, record_rewrite._pack
-
-    def reading(*given: Any) -> Iterator[record_rewrite.Record]:
-        for record in records(*given):
-            read.append(record[0])
-            yield record
-
-    def packing(group: Sequence[record_rewrite.Record], *given: Any) -> ProducerBatch:
-        packed.append((len(read), len(group)))
-        return pack(group, *given)
-
-    whole = as_is(only(encode([Plain(n, NOW, None, b"", ()) for n in range(100)])))
-    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 10)
-    monkeypatch.setattr(record_rewrite, "_records", reading)
-    monkeypatch.setattr(record_rewrite, "_pack", packing)
-    pieces = split(whole, whole.size - 1)
-    assert [offset for piece in pieces for offset in offsets_of(piece)] == list(range(100))
-    assert packed == [(min(n + 11, 100), 10) for n in range(0, 100, 10)]
-
-
-@pytest.mark.parametrize("bound", ["SPLIT_RECORDS", "SPLIT_DECOMPRESSED"])
-def test_a_batch_that_would_take_long_to_split_is_left_whole(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = as_is(only(encode([Plain(n, NOW, None, b"", ()) for n in range(100)], GZIP)))
-    decompressed = len(decompress(whole.codec, whole.records))
-    exact = 100 if bound == "SPLIT_RECORDS" else decompressed
-    monkeypatch.setattr(record_rewrite, bound, exact)
-    assert sum(piece.count for piece in split(whole, whole.size - 1)) == 100
-    monkeypatch.setattr(record_rewrite, bound, exact - 1)
-    with pytest.raises(TooMuchToSplitError, match=str(exact - 1)):
-        split(whole, whole.size - 1)
-
-
-def test_records_of_nothing_at_all_are_split_too() -> None:
-    nothing = b"".join(encoded_record(offset=n, rest=b"", timestamp=1 << 10) for n in range(500))
-    whole = ProducerBatch(nothing, 500, 0, 499, 0, NOW, NOW)
-    pieces = split(whole, 500)
-    assert sum(piece.count for piece in pieces) == 500
-    assert max(piece.size for piece in pieces) <= 500
-
-
-@every_codec
-def test_a_batch_with_a_900_kb_value_survives_rewriting_merging_and_splitting(codec: int) -> None:
-    big = Plain(0, NOW, b"k", random.Random(1).randbytes(450_000) + bytes(450_000), (("h", None),))
-    small = some_records(1, 3, first=2)
-    producer_batch, _ = merge([rewritten(encode([big], codec, last=1), 0), as_is(only(encode(small, codec)))])
-    assert contents(
-        [r for piece in split(producer_batch, producer_batch.size - 1) for r in records_of(piece)]
-    ) == contents([big, *small])
-
-
-def test_a_built_batch_has_the_given_records() -> None:
-    producer_batch = build([NewRecord(b"k", b"v", NOW + 3), NewRecord(None, b"", NOW), NewRecord(b"", None, NOW + 9)])
-    assert contents(records_of(producer_batch)) == [
-        (NOW + 3, b"k", b"v", ()),
-        (NOW, None, b"", ()),
-        (NOW + 9, b"", None, ()),
-    ]

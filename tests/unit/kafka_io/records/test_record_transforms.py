@@ -11,8 +11,9 @@ from hypothesis import strategies as some
 
 from mirror_connect.connectors.record_steps import Action, Condition, Step, Steps
 from mirror_connect.kafka_io.records import compiled, varint
+from mirror_connect.kafka_io.records.compression import decompress
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
-from mirror_connect.kafka_io.records.record_rewrite import decompress, rewrite
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from mirror_connect.kafka_io.records.record_transforms import MOST_HEADERS, MOST_TRANSFORMED, transform
 from tests.fakes.encoded_batches import NOW, Plain, encode, some_records
 from tests.fakes.rewritten_batches import (

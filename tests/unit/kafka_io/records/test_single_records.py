@@ -8,6 +8,8 @@ import struct
 import google_crc32c
 import pytest
 
+from mirror_connect.kafka_io.records.batch_builder import build
+from mirror_connect.kafka_io.records.batch_merge import merge
 from mirror_connect.kafka_io.records.record_batch import (
     CONTROL,
     LOG_APPEND_TIME,
@@ -20,7 +22,6 @@ from mirror_connect.kafka_io.records.record_batch import (
     split_fetch,
     stamp,
 )
-from mirror_connect.kafka_io.records.record_rewrite import build, merge
 from mirror_connect.kafka_io.records.single_records import MOST_RECORDS, merge_singles
 
 NOW = 1_790_000_000_000

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from mirror_connect.connectors.user_code.user_function import ALLOWED
+from mirror_connect.kafka_io.records.batch_builder import one_record
 from mirror_connect.kafka_io.records.record_parts import RecordParts, rest_of
-from mirror_connect.kafka_io.records.record_rewrite import one_record
 from mirror_connect.spark_jobs.compute import function_feeder, round_trip
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.feeder import TaskDiedError

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import BUCKETS, LATENCY_BUCKETS_MS, Window
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.compression import ZSTD, compress
 from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, NewRecord, ProducerBatch, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy import flow_measures
 from mirror_connect.spark_jobs.copy.flow_measures import PAUSE_S, CopyTotals, FlowMeasures
 

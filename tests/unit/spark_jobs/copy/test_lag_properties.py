@@ -18,8 +18,8 @@ from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, whole_batches
 from mirror_connect.kafka_io.consumer.log_ends import LogEnds
 from mirror_connect.kafka_io.producer.batch_counts import BatchCounts
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch, first_timestamp, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy import flow_measures
 from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
 from mirror_connect.spark_jobs.copy.copy_measures import CopyMeasures

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.compression import GZIP, compress
 from mirror_connect.kafka_io.records.record_batch import NewRecord
-from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.fakes.encoded_batches import patched
 from tests.fakes.partition_flows import (
     Heard,

@@ -11,7 +11,7 @@ from mirror_connect.connectors.problems import Problems
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import RECORDS_IN_SLICE, BatchProducer
-from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
+from mirror_connect.kafka_io.records.batch_builder import BatchBuilder
 from mirror_connect.spark_jobs.copy import source_offsets_writer
 from mirror_connect.spark_jobs.copy.source_offsets_writer import (
     NEW_KEY,

@@ -12,7 +12,7 @@ from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.connectors.translation.offset_ranges import RangeRecorder
 from mirror_connect.kafka_io.consumer.fetcher import Fetcher
 from mirror_connect.kafka_io.producer.batch_producer import RECORDS_IN_SLICE
-from mirror_connect.kafka_io.records.record_rewrite import BatchBuilder
+from mirror_connect.kafka_io.records.batch_builder import BatchBuilder
 from mirror_connect.spark_jobs.copy import source_offsets_writer
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.source_offsets_writer import NEW_KEY, OFFSETS_IN_SLICE, LastOffset

@@ -14,8 +14,8 @@ from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.fetch_state import PartitionFetchState
 from mirror_connect.kafka_io.producer import sender
 from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition, FetchResponse
+from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
-from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.tasks import source_commits, source_parts
 from tests.fakes.encoded_batches import decode
 from tests.fakes.simulated_time import run_simulated
