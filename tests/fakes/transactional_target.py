@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+import pytest
+
 from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -33,6 +35,7 @@ from mirror_connect.kafka_io.protocol.transactions import (
 from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
 from tests.fakes.encoded_batches import decode
+from tests.fakes.producer_rig import until
 from tests.fakes.transaction_broker import TOPIC_DENIED, Protocol, TransactionBroker, TransactionLog
 
 ID = "group-connector-0"
@@ -204,3 +207,42 @@ class TransactionalRig:
         side = self.producer.partition(topic, partition, feed, ahead=ahead)
         self.producer.wake(side)
         return side
+
+
+def position(number: int) -> NewRecord:
+    """A record that a producer writes itself, such as a source offset."""
+    return NewRecord(b"position", NUMBER.pack(number), 1)
+
+
+def once(kind: type, *, times: int = 1, code: int = 0) -> Callable[[Any], int]:
+    """Answers the next requests of a kind with a code, or loses them."""
+    left = times
+
+    def look(request: Any) -> int:
+        nonlocal left
+        if isinstance(request, kind) and left:
+            left -= 1
+            if not code:
+                raise lost()
+            return code
+        return 0
+
+    return look
+
+
+async def commit_up_to(rig: TransactionalRig, feed: NumberFeed, end: int) -> None:
+    """Feeds up to a number in one transaction."""
+    await rig.transactions.begin()
+    feed.end = end
+    for target in rig.producer._sender.partitions.values():
+        rig.producer.wake(target)
+    await until(lambda: feed.next == end)
+    await rig.transactions.commit()
+
+
+async def aborted(rig: TransactionalRig) -> TransactionAbortedError:
+    """Why a commit aborts the transaction; it is told."""
+    with pytest.raises(TransactionAbortedError) as raised:
+        await rig.transactions.commit()
+    assert any("A transaction was aborted" in line for line in rig.notices)
+    return raised.value

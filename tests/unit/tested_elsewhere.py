@@ -151,7 +151,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "kafka_io/producer/batch_counts.py": "tests/unit/spark_jobs/copy/test_copy_measures.py: counts batches that a producer sends otherwise than once and whole",
     "kafka_io/producer/leader_producer.py": "tests/integration/test_leader_writes.py: needs brokers",
     "kafka_io/producer/target_partition.py": "tests/unit/kafka_io/producer/test_in_flight.py: against a scripted broker",
-    "kafka_io/producer/transaction_partitions.py": "tests/unit/kafka_io/producer/test_transactions.py: which partitions are added, and which hold a commit back, through kafka_io/producer/transactions.py",
     "kafka_io/producer/transactional_feeds.py": "tests/unit/kafka_io/producer/test_transactions.py: nothing is taken while no transaction is open, through kafka_io/producer/transactions.py",
     "kafka_io/producer/write_problems.py": "tests/unit/kafka_io/producer/test_sender.py: problems that the sender reports, through kafka_io/producer/sender.py",
     "kafka_io/records/asked_records.py": "tests/unit/app/supervisor/test_spark_questions.py: through JSON to the driver and back",
