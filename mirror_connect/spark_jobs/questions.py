@@ -25,9 +25,6 @@ MOST_PREVIEWS: Final = 2
 MOST_STATEMENTS: Final = 4
 # For how long a statement waits while so many others are read. The worker holds its question for longer.
 WAIT_S: Final = 5.0
-_TOO_MUCH: Final = {"java.lang.OutOfMemoryError": "memory", "java.lang.StackOverflowError": "stack"}
-# What a statement of many levels raises here, and in the JVM.
-_TOO_DEEP: Final = ("RecursionError", "com.fasterxml.jackson.core.exc.StreamConstraintsException")
 _PREVIEW: Final = "preview"
 # A preview with a function of the user's.
 _FUNCTION: Final = "function"
@@ -108,6 +105,7 @@ class Questions:
 
     def _answer(self, question: dict[str, Any]) -> Any:
         from mirror_connect.spark_jobs.compute.statement import statement_session  # noqa: PLC0415 — seldom needed
+        from mirror_connect.spark_jobs.compute.statement_error import class_name, needs_too_much  # noqa: PLC0415
 
         try:
             with self._made:
@@ -117,13 +115,8 @@ class Questions:
                 return self._previewed(self._of_statements, question["body"])
             return _answered(self._of_statements, question["kind"], question["body"])
         except Exception as error:  # noqa: BLE001 — whoever asked must not wait for nothing
-            what = _name_of(error)
-            if what in _TOO_MUCH:
-                advice = "limit what functions make, as repeat does"
-                what = f"it needs more of its {_TOO_MUCH[what]} than there is ({what}): {advice}"
-            elif what in _TOO_DEEP:
-                what = f"the statement is too deeply nested ({what}): write it with fewer levels"
             # Neither text nor trace: Spark's errors quote values of records.
+            what = needs_too_much(error) or class_name(error)
             log.error("A question of the worker's (%s) could not be answered: %s", question["kind"], what)
             return {"problem": f"Spark could not read it: {what}", "setting": None}
 
@@ -148,9 +141,3 @@ def _answered(session: SparkSession, kind: str, body: Any) -> Any:
 
         return function_answer(body)
     raise ValueError(f"a question of kind {kind}")
-
-
-def _name_of(error: BaseException) -> str:
-    """The class of an error: of one in the JVM, Java's own."""
-    java = getattr(error, "java_exception", None)
-    return type(error).__name__ if java is None else str(java.getClass().getName())

@@ -1,4 +1,4 @@
-"""The error of a statement that can't be applied, with its place in the text; and what Spark says as one."""
+"""The error of a statement that can't be applied, with its place in the text; and what Spark and its JVM say as one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 _MOST: Final = 600
+_TOO_DEEP: Final = "the statement is too deeply nested ({}): write it with fewer levels"
 SUBQUERY: Final = (
     "a subquery is not taken: write the values themselves, as IN ('EU', 'UK'), "
     "or put them into a lookup and LEFT JOIN it"
 )
 _FROM: Final = re.compile(r"\bFROM\b", re.IGNORECASE)
+# What a statement raises that needs too much, and what to do. Errors of the JVM have Java's names.
+_TOO_MUCH: Final = {
+    "java.lang.OutOfMemoryError": "it needs more of its memory than there is ({}): "
+    "limit what functions make, as repeat does",
+    "java.lang.StackOverflowError": "it needs more of its stack than there is ({}): write it with fewer levels, "
+    "or with a simpler pattern for rlike, regexp_replace and their like",
+    "com.fasterxml.jackson.core.exc.StreamConstraintsException": _TOO_DEEP,
+    "RecursionError": _TOO_DEEP,
+}
 
 
 class StatementError(Exception):
@@ -39,6 +49,19 @@ def problem_answer(error: StatementError, text: str) -> dict[str, Any]:
     return {"problem": error.line(text) if error.setting is None else error.problem, "setting": error.setting or SQL}
 
 
+def needs_too_much(error: BaseException) -> str | None:
+    """What a statement needs too much of, and what to do, by the class of an error; None if it is another one."""
+    name = class_name(error)
+    line = _TOO_MUCH.get(name)
+    return None if line is None else line.format(name)
+
+
+def class_name(error: BaseException) -> str:
+    """The class of an error: of one in the JVM, Java's own."""
+    java = getattr(error, "java_exception", None)
+    return type(error).__name__ if java is None else str(java.getClass().getName())
+
+
 def place_of(text: str, index: int) -> str:
     """`line 1, column 8` of a character."""
     before = text[: max(0, min(index, len(text)))]
@@ -57,6 +80,8 @@ def spark_errors(text: str, *, setting: str | None = None) -> Iterator[None]:
     except PySparkException as error:
         raise _error_of(error, text, setting) from None
     except Py4JJavaError as error:
+        if (too_much := needs_too_much(error)) is not None:
+            raise StatementError(too_much, setting=setting) from None
         raise _error_of(convert_exception(error.java_exception), text, setting) from None
 
 

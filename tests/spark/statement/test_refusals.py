@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from mirror_connect.spark_jobs.compute.records_table import VALUE
-from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
 from tests.spark.statement.statements import SCHEMA, statement
 
 pytestmark = pytest.mark.spark
@@ -234,3 +234,9 @@ def test_a_schema_that_is_none_is_refused_by_its_setting(session: Any) -> None:
         with pytest.raises(StatementError) as refused:
             statement(session, "SELECT value FROM records", schema)
         assert refused.value.setting == "spark.transform.value.schema"
+
+
+def test_a_stack_of_the_jvm_that_is_too_small_is_told_with_what_to_do(session: Any) -> None:
+    told = r"more of its stack than there is \(java\.lang\.StackOverflowError\): write it with fewer levels"
+    with pytest.raises(StatementError, match=told), spark_errors("SELECT key FROM records"):
+        session._jvm.java.util.regex.Pattern.matches("(x|y)*", "x" * 200_000)
