@@ -20,10 +20,11 @@ from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.unpacked_records import record_of
-from mirror_connect.spark_jobs.compute.arrow_rows import Rows, changes_of, function_changes
+from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.feeder_socket import END
 from mirror_connect.spark_jobs.compute.function_process import kill_function, start_function
 from mirror_connect.spark_jobs.compute.records_table import CHANGED, ERROR, FUNCTION_FAULT, KEEP, columns_of_function
+from mirror_connect.spark_jobs.compute.row_changes import changes_of, function_changes
 from mirror_connect.spark_jobs.compute.statement_preview import limited
 
 # How long the function has for all records; less than whoever asked waits.

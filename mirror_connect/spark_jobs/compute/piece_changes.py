@@ -18,16 +18,16 @@ from mirror_connect.kafka_io.records.compression import compress
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.record_transforms import TOO_LARGE
-from mirror_connect.spark_jobs.compute.arrow_rows import (
+from mirror_connect.spark_jobs.compute.arrow_rows import row_numbers
+from mirror_connect.spark_jobs.compute.batch_pieces import originals
+from mirror_connect.spark_jobs.compute.records_table import CHANGED, ERROR, FUNCTION_FAULT, KEEP
+from mirror_connect.spark_jobs.compute.row_changes import (
     RowErrors,
     changes_of,
     function_changes,
     keep_column,
-    row_numbers,
     whole_column,
 )
-from mirror_connect.spark_jobs.compute.batch_pieces import originals
-from mirror_connect.spark_jobs.compute.records_table import CHANGED, ERROR, FUNCTION_FAULT, KEEP
 from mirror_connect.spark_jobs.compute.sent_pieces import SentPiece
 
 TOO_MUCH: Final = "it needs more stack than Spark has (StackOverflowError), as rlike can for a long text"

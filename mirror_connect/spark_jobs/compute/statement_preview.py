@@ -26,8 +26,9 @@ from mirror_connect.kafka_io.records.compression import NONE
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.record_columns import with_columns
 from mirror_connect.kafka_io.records.unpacked_records import record_of
-from mirror_connect.spark_jobs.compute.arrow_rows import RowErrors, Rows, changes_of
+from mirror_connect.spark_jobs.compute.arrow_rows import Rows
 from mirror_connect.spark_jobs.compute.records_table import ERROR, HEADERS, KEEP, KEY, ROW, TIMESTAMP, VALUE, rows_type
+from mirror_connect.spark_jobs.compute.row_changes import RowErrors, changes_of
 from mirror_connect.spark_jobs.compute.statement import applied, read_statement
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, problem_answer
 
