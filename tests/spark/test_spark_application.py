@@ -18,7 +18,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
+from mirror_connect.app.supervisor import idleness, spark_keeper, task_reports, task_runs, task_watch
 from mirror_connect.app.supervisor.preview_lookups import LookupRefused
 from mirror_connect.app.supervisor.statement_reader import StatementReader
 from mirror_connect.connectors.mirror.lookups import Lookup
@@ -194,7 +194,7 @@ async def test_a_task_that_hears_nothing_is_killed(rig: SparkRig) -> None:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands still is told of and killed within seconds; a slow machine's pauses are shorter still."""
-    for module in (idleness, task_requests):
+    for module in (idleness, task_reports):
         monkeypatch.setattr(module, "UNHEARD_S", 4.0)
     for module in (idleness, task_watch):
         monkeypatch.setattr(module, "TASK_SILENT_S", 8.0)

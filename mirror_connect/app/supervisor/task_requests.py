@@ -1,29 +1,24 @@
-"""The requests and reports of the tasks' processes: specs, source offsets, orders."""
+"""What the processes of tasks ask for: their specs, source offsets and lookups; and the orders that answer a report."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Final
 
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
-from mirror_connect.app.supervisor.idleness import UNHEARD_S
 from mirror_connect.app.supervisor.interfaces import SpecSource
 from mirror_connect.app.supervisor.lookup_keeper import LookupKeeper, LookupMissingError
 from mirror_connect.app.supervisor.other_workers import LANDING_S
-from mirror_connect.app.supervisor.process_ends import place_of
-from mirror_connect.app.supervisor.running_trace import running_trace
+from mirror_connect.app.supervisor.task_reports import TaskReports
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.log_format import PROBLEM
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, assigned_partitions_text
 from mirror_connect.connectors.mirror.lookups import REFRESH
 from mirror_connect.connectors.mirror.mirror_source import MirrorSource
@@ -31,31 +26,20 @@ from mirror_connect.connectors.mirror.transform_sql import SQL, transform_sql_of
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
 from mirror_connect.connectors.task_protocol import (
-    ABANDONED,
     DRIVER,
-    EPOCH_ENDED,
-    FAILED,
-    FENCED,
-    FINISHED,
-    RUNNING,
     SourceOffset,
     TaskOrders,
     TaskProcess,
     TaskReport,
     TaskSpec,
 )
-from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
 
-NOT_COMMITTED: Final = (
-    "its last source offsets were not committed in time: what was copied since the commit before is copied again"
-)
 UNFENCED: Final = (
     f"Waits up to {LANDING_S:g} s: its last process ended with requests under way, which may still be written"
 )
 UNFENCED_ADVICE: Final = "Grant WRITE on its transactional id to avoid this"
-EPOCHS_END: Final = frozenset({EPOCH_ENDED, ABANDONED})
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
@@ -83,7 +67,7 @@ class TaskRequests:
         self._specs = specs
         self._lease = lease
         self._clock = clock
-        self._metrics = metrics
+        self._reports = TaskReports(runs, restarts, specs, clock, metrics)
         self._lookups = lookups
         self._carried = carried
 
@@ -243,7 +227,7 @@ class TaskRequests:
         """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""
         if run.attempt != report.attempt:
             return ABANDON
-        self._take(run, report)
+        self._reports.take(run, report)
         ends = run.is_over or run.is_to_end_its_epoch or run.abandon_since is not None
         if hold_s and run.version <= known_version and not ends:
             run.changed.clear()
@@ -264,89 +248,3 @@ class TaskRequests:
             end_epoch=run.is_to_end_its_epoch,
             assignment_version=run.version,
         )
-
-    def _take(self, run: TaskRun, report: TaskReport) -> None:
-        if report.state == RUNNING and (stale := tuple(filter(None, run.stale.values()))):
-            # The worker knows these, and not the task. They are its problems all the same, for status, links and metrics.
-            report = replace(report, problems=(*report.problems, *stale))
-        now = self._clock()
-        # A thread reports while the task's loop hangs: the process lives, but copies nothing.
-        run.heard, run.report = now - report.loop_silent_s, report
-        self._metrics.take(run.task, report, run.secrets)
-        self._hear(run, report)
-        if report.topics and self._runs.events:
-            self._runs.events.topics_written(run.task, report.topics)
-        if run.may_write:
-            self._take_source_offsets(run, report)
-        freed = run.confirm(report.assignment_version)
-        if report.state == FAILED:
-            self._runs.fail(run, report.trace or "the task failed without a trace")
-        elif report.state == FENCED:
-            self._restarts.fenced(run, report.trace or "FencedError")
-        elif report.state == FINISHED or (report.state in EPOCHS_END and run.phase is Phase.FINISHING):
-            self._log_end(run, report)
-            self._runs.end(run)
-        elif report.state in EPOCHS_END:
-            if not _committed(report):
-                log.warning("Task %s: %s", run.task, NOT_COMMITTED)
-            self._runs.end_attempt(run)
-            freed = True
-        elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
-            trace = running_trace(report, (run.late, run.withheld), run.events, run.secrets)
-            changed = trace != run.shown or run.waits_for is not None
-            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and changed):
-                # A task that copies some of its partitions runs; its trace shows which ones are stalled.
-                run.phase, run.shown = Phase.RUNNING, trace
-                run.waits_for = run.idle_since = None
-                self._runs.report_state(run.task, RUNNING, trace)
-            self._log_assignment(run, report.assignment_version)
-            self._runs.place(run)
-        if freed:
-            self._runs.reassign(run.task.connector)
-
-    def _hear(self, run: TaskRun, report: TaskReport) -> None:
-        """What it has to say."""
-        if report.lost:
-            self._restarts.suspected(run).lost(report.lost)
-        for line, code in zip_longest(report.log_lines, report.log_codes[: len(report.log_lines)], fillvalue=""):
-            log.warning("Task %s: %s", run.task, redact(line, run.secrets), extra={PROBLEM: code} if code else None)
-        for event in report.events:
-            added = run.events.add(event, run.secrets, time.time())
-            log.warning("Task %s: %s", run.task, added, extra={PROBLEM: event.code.value})
-
-    def _take_source_offsets(self, run: TaskRun, report: TaskReport) -> None:
-        if report.source_offsets:
-            # Before anybody hears that the partitions are free.
-            known = run.owned_up_to(report.assignment_version)
-            offsets = [SourceOffset(*each) for each in report.source_offsets]
-            self._specs.copied(run.task, [each for each in offsets if (each.topic, each.partition) in known])
-        if report.offset_keys:
-            self._specs.wrote_for(run.task, report.offset_keys)
-
-    def _log_end(self, run: TaskRun, report: TaskReport) -> None:
-        if _committed(report):
-            log.info("Task %s has ended; what it copied is committed", run.task)
-        else:
-            log.warning("Task %s has ended; %s", run.task, NOT_COMMITTED)
-
-    def _log_assignment(self, run: TaskRun, version: int) -> None:
-        """Once when a run begins to copy, and when it copies other partitions; not after each of its epochs."""
-        place = f" on {place_of(run)}" if run.is_elsewhere else ""
-        known = version == run.logged_version and place == run.logged_place
-        if run.is_over or version != run.version or known:
-            return
-        count, first = len(run.assigned), run.logged_version is None or place != run.logged_place
-        run.logged_version, run.logged_place = version, place
-        groups = len(run.spec.assigned_groups) if run.spec else 0
-        if not count and first:
-            with_groups = f" with {counted(groups, 'group')}" if groups else ""
-            log.info("Task %s is RUNNING%s%s", run.task, with_groups, place)
-        else:
-            partitions = counted(count, "partition")
-            log.info(
-                "Task %s is RUNNING with %s%s" if first else "Task %s copies %s now%s", run.task, partitions, place
-            )
-
-
-def _committed(report: TaskReport) -> bool:
-    return report.committed and report.state != ABANDONED

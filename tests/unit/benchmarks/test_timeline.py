@@ -9,7 +9,7 @@ from benchmarks.timeline import timeline
 OURS = """[2026-01-02 12:00:01,250] DEBUG Start: the settings are read (mirror_connect.app)
 [2026-01-02 12:00:02,000] INFO something else (mirror_connect.app)
 Traceback (most recent call last):
-[2026-01-02 12:00:03,500] INFO Task c-0 is RUNNING with 1 partition (mirror_connect.app.supervisor.task_requests)
+[2026-01-02 12:00:03,500] INFO Task c-0 is RUNNING with 1 partition (mirror_connect.app.supervisor.task_reports)
 """
 JAVA = """12:00:02.500 INFO Kafka cluster ID: abc (org.apache.kafka.connect.runtime.WorkerConfig)
 12:00:04.125 INFO [Worker clientId=x, groupId=g] Successfully joined group with generation 1 (WorkerCoordinator)
