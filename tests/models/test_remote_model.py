@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from mirror_connect.app.supervisor import partition_assignment
-from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
+from mirror_connect.app.supervisor.cluster_executors import ClusterExecutors
 from mirror_connect.app.supervisor.process_ends import RemoteEnds
 from mirror_connect.app.supervisor.remote_watch import RemoteWatch
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -165,7 +165,7 @@ FROZEN_UNHEARD = met((0.0, "reborn", 120.0), (7.0, "restart", 1.0))
         pytest.param(FROZEN, patched(RemoteWatch, "look_after", nothing), id="silence_is_not_noticed"),
         pytest.param(FROZEN_UNHEARD, patched(RemoteWorker, "_silent_s", no_time), id="no_executor_is_asked"),
         pytest.param(
-            FROZEN_UNHEARD, patched(ExecutorPlacement, "was_any_given_up", nothing), id="the_queue_of_one_given_up"
+            FROZEN_UNHEARD, patched(ClusterExecutors, "was_any_given_up", nothing), id="the_queue_of_one_given_up"
         ),
     ],
 )

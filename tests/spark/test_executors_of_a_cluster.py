@@ -142,7 +142,7 @@ async def test_tasks_leave_a_host_that_froze_before_any_task_was_heard_there(
     rig.supervisor.want({})
     await rig.until(lambda: not list(rig.supervisor.runs), "every run has ended")
     await asyncio.to_thread(cluster.executors[0].kill)
-    await rig.until(lambda: len({*rig.spark.placement.known} - before) == 1, "another executor is there")
+    await rig.until(lambda: len({*rig.spark.executors.known} - before) == 1, "another executor is there")
     (new,) = [each for each in cluster.executors if each.id not in before]
     # With the Spark worker, which would kill it.
     host = cluster.worker_of(new)
@@ -151,7 +151,7 @@ async def test_tasks_leave_a_host_that_froze_before_any_task_was_heard_there(
     try:
         rig.supervisor.want({task: wanted("obedient", f"t-{task.task}") for task in TASKS})
         when = time.monotonic()
-        while not rig.spark.placement.known[new.id].tasks:
+        while not rig.spark.executors.known[new.id].tasks:
             assert time.monotonic() - when < 60
             await asyncio.sleep(2)
             rig.supervisor.restart(TASKS[0])
@@ -163,7 +163,7 @@ async def test_tasks_leave_a_host_that_froze_before_any_task_was_heard_there(
         print(f"frozen before its first task: {took:.1f} s")
         assert took < REMOTE_LEASE_S + 30
         assert any(GIVEN_UP in line for line in rig.notices.lines)
-        assert new.id in rig.spark.placement.given_up
+        assert new.id in rig.spark.executors.given_up
     finally:
         resume(frozen)
         host.resume()

@@ -44,11 +44,11 @@ class RemoteWatch:
         now = self._clock()
         self._spark.placement.look(now)
         waiting = any(self._waits(run, now) for run in self._runs)
-        if self._spark.placement.look_for_mute(waiting=waiting):
+        if self._spark.executors.look_for_hung(waiting=waiting):
             self._spark.change_plan()
         self._spark.leave_given_up()
         for run in self._runs:
-            if self._waits(run, now) and not run.shares and self._spark.placement.was_any_given_up(run.since):
+            if self._waits(run, now) and not run.shares and self._spark.executors.was_any_given_up(run.since):
                 self._restarts.silent(run, GIVEN_UP)
 
     def _waits(self, run: TaskRun, now: float) -> bool:
@@ -69,7 +69,7 @@ class RemoteWatch:
             return
         if run.next_attempt is not None:
             return  # which takes over in this moment
-        if self._spark.placement.is_lost(run.executor) and not run.cancelled:
+        if self._spark.executors.is_lost(run.executor) and not run.cancelled:
             self._runs.lose_attempt(run, f"Spark has lost {place_of(run)}, and starts the task again")
         elif run.withdrawn:
             self._give_up(run, self._since(run, "has copied nothing"), hung=True)

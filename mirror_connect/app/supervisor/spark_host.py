@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark, together
+from mirror_connect.app.supervisor.cluster_executors import ClusterExecutors
 from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
 from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import Application, NewApplication
@@ -153,7 +154,8 @@ class SparkHost:
         first_token = launched.token if launched is not None else secrets.token_urlsafe(32)
         self.copying: Final = hosted(first_token, computes=False)
         self.computing: Final = self.copying if self.is_remote else hosted(secrets.token_urlsafe(32), computes=True)
-        self.placement: Final = ExecutorPlacement(clock, self._runs)
+        self.executors: Final = ClusterExecutors(clock, self._runs)
+        self.placement: Final = ExecutorPlacement(self._runs, self.executors)
         self.questions: Final = SparkQuestions(lambda: self.computing.absence, self._look_for_statements)
         self.preview_lookups: Final = PreviewLookups()
         self._shared: _SharedProcess | None = None
@@ -233,7 +235,7 @@ class SparkHost:
 
     def give_up_executor(self, executor: str) -> None:
         """Lets Spark end and replace an executor, unless any task on it is heard."""
-        if self.placement.give_up(executor):
+        if self.executors.give_up(executor):
             self.change_plan()
 
     def is_process_heard(self, process: TaskProcess) -> bool:
@@ -256,7 +258,7 @@ class SparkHost:
     def leave_given_up(self) -> None:
         """Gives the shared process another query, if Spark may have begun it on an executor that was given up since then."""
         shared = self._shared
-        if shared is not None and not shared.asked and self.placement.was_any_given_up(shared.since):
+        if shared is not None and not shared.asked and self.executors.was_any_given_up(shared.since):
             self.renew_shared()
 
     def is_shared_with_others(self, run: TaskRun) -> bool:
@@ -327,7 +329,7 @@ class SparkHost:
         if asking is self.copying and (shared := self._shared_process()) is not None:
             runs.insert(0, {"run_id": shared.process_id, "token": shared.token, "shared": True})
         plan = {"version": self._plan_version, "runs": runs, "log_levels": asdict(self.log_levels)}
-        return {**plan, "given_up": sorted(self.placement.given_up)} if self.is_remote else plan
+        return {**plan, "given_up": sorted(self.executors.given_up)} if self.is_remote else plan
 
     async def shared_runs(self, process_id: str, after: int, hold_s: float) -> dict[str, Any] | None:
         """Every run of the shared process; waits like `plan`. None if that process is over."""
@@ -374,7 +376,7 @@ class SparkHost:
         """
         reporting = spark or self.copying
         if executors is not None:
-            self.placement.told(executors)
+            self.executors.told(executors)
         if reporting.heard(slots, jvm, executors, missing):
             self._tell(lambda owner: owner.spark_came(reporting))
         for run_id, said in runs.items():
@@ -423,7 +425,7 @@ class SparkHost:
         if spark is self.copying:
             self._shared = None
             self._renewed.clear()
-            self.placement.spark_lost()
+            self.executors.spark_lost()
         self._tell(lambda owner: owner.spark_lost(spark))
 
     def _tell(self, event: Callable[[RunOwner], None]) -> None:

@@ -6,42 +6,11 @@ import pytest
 
 from mirror_connect.app.supervisor.executor_placement import (
     ANSWERS_S,
-    FIRST_MUTE_S,
     MOST_REFUSALS,
-    MUTE_AGAIN_S,
-    MUTE_S,
     RELOCATE_AFTER_S,
     RELOCATE_EVERY_S,
-    ExecutorPlacement,
 )
-from mirror_connect.app.supervisor.spark_executors import SparkExecutor
-from mirror_connect.app.supervisor.task_run import Phase, TaskRun
-from mirror_connect.connectors.task_protocol import TaskId, TaskReport
-
-
-class Cluster:
-    """Executors and the runs on them; `now` is the time."""
-
-    def __init__(self, *executors: SparkExecutor) -> None:
-        self.now = 100.0
-        self.runs: list[TaskRun] = []
-        self.placement = ExecutorPlacement(lambda: self.now, lambda: self.runs)
-        self.placement.told(executors)
-
-    def run(self, connector: str, executor: str = "") -> TaskRun:
-        """One more task; on no executor, or at work on this one."""
-        run = TaskRun(TaskId(connector, len(self.runs)), {}, frozenset(), since=self.now)
-        if executor:
-            run.begin_attempt(f"attempt {len(self.runs)}", self.now, executor=executor)
-            run.phase = Phase.RUNNING
-            run.report = TaskReport(run.attempt or "", 1, "RUNNING", settled=True, executor=executor)
-            run.granted_until = self.now + 6
-        self.runs.append(run)
-        return run
-
-
-def executor(name: str, host: str = "", slots: int = 4, **more: float | bool) -> SparkExecutor:
-    return SparkExecutor(name, host or f"host{name}", slots, **more)  # type: ignore[arg-type]
+from tests.fakes.executors import Cluster, executor
 
 
 @pytest.mark.parametrize(
@@ -81,7 +50,7 @@ def test_in_the_end_every_executor_is_taken() -> None:
 def test_neither_a_drained_executor_nor_one_given_up_is_better() -> None:
     cluster = Cluster(executor("1"), executor("2", draining=True), executor("3"))
     cluster.run("c", "1")
-    cluster.placement.give_up("3")
+    cluster.executors.give_up("3")
     assert not cluster.placement.refuses(cluster.run("c"), "1")
 
 
@@ -90,7 +59,7 @@ def test_tasks_leave_a_drained_executor_as_far_as_there_are_slots() -> None:
     first, second = cluster.run("c", "1"), cluster.run("c", "1")
     cluster.placement.look(cluster.now)
     assert (first.leaving, second.leaving) == (True, False)
-    cluster.placement.told([executor("1", draining=True), executor("2", slots=2)])
+    cluster.executors.told([executor("1", draining=True), executor("2", slots=2)])
     cluster.placement.look(cluster.now)
     assert second.leaving
     assert first.is_to_end_its_epoch
@@ -99,7 +68,7 @@ def test_tasks_leave_a_drained_executor_as_far_as_there_are_slots() -> None:
 def test_a_new_executor_gets_tasks_of_others_one_after_the_other() -> None:
     cluster = Cluster(executor("1"))
     runs = [cluster.run("c", "1") for _ in range(4)]
-    cluster.placement.told([executor("1"), executor("2")])
+    cluster.executors.told([executor("1"), executor("2")])
     cluster.now += RELOCATE_EVERY_S + 1
     cluster.placement.look(cluster.now)
     assert not any(run.leaving for run in runs)
@@ -116,78 +85,7 @@ def test_a_new_executor_gets_tasks_of_others_one_after_the_other() -> None:
     assert not any(run.leaving for run in runs)
 
 
-def test_an_executor_is_given_up_if_no_task_on_it_is_heard() -> None:
-    cluster = Cluster(executor("1"), executor("2"))
-    cluster.run("c", "1")
-    assert not cluster.placement.give_up("1")
-    cluster.now += 7
-    assert cluster.placement.give_up("1")
-    assert not cluster.placement.give_up("1")
-    assert cluster.placement.given_up == {"1"}
-    cluster.placement.told([executor("2")])
-    assert cluster.placement.given_up == frozenset()
-    assert cluster.placement.is_lost("1")
-
-
-def test_an_executor_whose_processes_ask_for_nothing_is_given_up_now_and_then() -> None:
-    cluster = Cluster(executor("1", tasks=1), executor("2"))
-    cluster.run("c", "1")
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.runs.clear()
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += MUTE_S + 1
-    assert cluster.placement.look_for_mute(waiting=True)
-    # Its successor on the same host does the same.
-    cluster.placement.told([executor("3", "host1", tasks=1), executor("2")])
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += FIRST_MUTE_S + 1
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += MUTE_AGAIN_S
-    assert cluster.placement.look_for_mute(waiting=True)
-
-
-def test_the_first_process_of_an_executor_may_take_minutes() -> None:
-    cluster = Cluster(executor("1", tasks=1))
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += FIRST_MUTE_S - 1
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += 2
-    assert cluster.placement.look_for_mute(waiting=True)
-
-
-def test_the_first_process_of_an_executor_gets_seconds_if_its_jvm_does_not_answer_either() -> None:
-    cluster = Cluster(executor("1", tasks=1))
-    for second in range(int(MUTE_S) + 1):
-        cluster.placement.told([executor("1", tasks=1, silent_s=second)])
-        assert not cluster.placement.look_for_mute(waiting=True)
-        cluster.now += 1
-    cluster.placement.told([executor("1", tasks=1, silent_s=MUTE_S + 1)])
-    assert cluster.placement.look_for_mute(waiting=True)
-    # And so is the next one on the same host.
-    cluster.placement.told([executor("2", "host1", tasks=1, silent_s=MUTE_S + 1)])
-    assert not cluster.placement.look_for_mute(waiting=True)
-    cluster.now += MUTE_S + 1
-    assert cluster.placement.look_for_mute(waiting=True)
-
-
 def test_an_executor_that_does_not_answer_is_no_better_place() -> None:
     cluster = Cluster(executor("1"), executor("2", silent_s=ANSWERS_S))
     cluster.run("c", "1")
     assert not cluster.placement.refuses(cluster.run("c"), "1")
-
-
-def test_what_spark_began_before_an_executor_was_given_up_may_be_there_until_spark_has_lost_it() -> None:
-    cluster = Cluster(executor("1"), executor("2"))
-    assert not cluster.placement.was_any_given_up(cluster.now - 1)
-    cluster.placement.give_up("1")
-    assert cluster.placement.was_any_given_up(cluster.now - 1)
-    assert not cluster.placement.was_any_given_up(cluster.now)
-    cluster.placement.told([executor("2")])
-    assert not cluster.placement.was_any_given_up(cluster.now - 1)
-
-
-def test_nobody_is_mute_while_nobody_waits() -> None:
-    cluster = Cluster(executor("1", tasks=1))
-    for _ in range(3):
-        assert not cluster.placement.look_for_mute(waiting=False)
-        cluster.now += MUTE_S + 1
