@@ -43,87 +43,94 @@ class Phase(Enum):
 
 @dataclass(eq=False)
 class TaskRun:
-    """State of one run. `identity`: the task's config without its partitions; it never changes within a run.
+    """State of one run. Times are seconds of the supervisor's clock.
 
-    The partitions of a run are a list of versions: the newest is what it is assigned, and it still owns those of every older
-    one until the task has reported that it drained and committed what the next version took away.
-
-    An attempt is one process's work on the run, an epoch at most. `report` is the present attempt's newest. `next_attempt`
-    waits for the end of the present one's process.
-    Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
-    report, `finish_by` the limit for a run that was ordered to finish, `not_before` when Spark may start it; 0: at once.
-    `logged_version`: the assignment that it copies by the last log line about it; None: by that line it does not copy.
-    `logged_place`: where it copies by that line.
-    `shown`: the trace in its status while it runs; None: none. `events`: the events of this run.
-    `stale`: by lookup of its statement, why it copies with an old one; None: it does not.
-    `missing`: why it waits for lookups, by a lookup and the columns that join it; empty if it has all.
-    `late`: why it copies without its newest partitions. `query_unknown`: why the state of its query can't be read.
-    `idle_since`: since when it does not copy and has not reported why, also as text; `silence_judged`: when its process was
-    last handled as stalled.
-    `may_write`: False once its worker's leadership is over.
-    `light`: whether its next attempt is to run in the process that light tasks share, and `shared`: whether the present one
-    does (task_placement.py). `abandon_since`: since when it is ordered to return without a commit; None: it is not.
-    `computes`: whether Spark applies a statement to its records; it never changes within a run.
-    `abandon_told`: since when the task has that order.
-    `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
-    `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
-    `fences_left`: whether they do so with all requests of `left`.
-    `granted_until`: on a cluster, when the last lease of the present attempt is over; `withdrawn`: it gets no other one.
-    `left_at`: when the newest of `left` was sent at the latest; None: now. `cancelled`: whether Spark is to stop its query.
-    `executor`: of the present attempt, `driver` with a local master; empty if there is none. `leaving`: whether it is to end
-    its epoch, because the next one should have another executor. `refused`: how many executors it has not taken.
-    `withheld`: lines about partitions that it must wait for, because others may still write to them; None: it has all.
-    `secrets`: values of its spec that no text may show: secret settings, and all from config providers.
+    An attempt is one process's work on the run, an epoch at most. `report` is the newest of the present attempt.
     """
 
     task: TaskId
+    # The task's config without its partitions. It never changes within a run.
     identity: Mapping[str, str] = field(repr=False)
     wanted: Partitions
+    # When the phase WAITING or the present attempt began.
     since: float
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     phase: Phase = Phase.WAITING
-    version: int = 1
-    versions: dict[int, Partitions] = field(default_factory=lambda: {1: frozenset()})
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    # What its process is given. `secrets`: values of it that no text may show: secret settings, all from config providers.
     spec: TaskSpec | None = field(default=None, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    # The newest version is what the run is assigned. It still owns the partitions of every older one, until the task has
+    # reported that it drained and committed what the next version took away.
+    version: int = 1
+    versions: dict[int, Partitions] = field(default_factory=lambda: {1: frozenset()})
+
+    # `next_attempt` waits for the end of the present one's process.
     attempt: str | None = None
     next_attempt: str | None = None
     past_attempts: set[str] = field(default_factory=set, repr=False)
     report: TaskReport | None = None
+    # When the last report came.
     heard: float = 0.0
+    # When its process was last handled as stalled.
+    silence_judged: float = 0.0
+    killed: TaskProcess | None = None
+    # Before this Spark may not start it. 0: at once.
+    not_before: float = 0.0
+    # Until when a run that was ordered to finish may take.
     finish_by: float | None = None
-    may_write: bool = True
-    light: bool = False
-    shared: bool = False
-    computes: bool = False
+    # Since when the present attempt is to return without a commit, and since when the task knows it. None: it is not.
     abandon_since: float | None = None
     abandon_told: float | None = None
-    left: Partitions = frozenset()
-    fenceable: bool = True
-    fences_left: bool = True
+    # Whether Spark is to stop its query.
+    cancelled: bool = False
+    # Why Spark does not tell the state of its query.
+    query_unknown: str | None = None
+
+    # False once its worker's leadership is over.
+    may_write: bool = True
+    # On a cluster: when the last lease of the present attempt is over, and whether it gets no other one.
     granted_until: float = NEVER
     withdrawn: bool = False
+    # Partitions to which ended attempts may still have requests under way, until the supervisor has taken them over.
+    # `left_at`: when the newest of these was sent at the latest; None: now.
+    left: Partitions = frozenset()
     left_at: float | None = None
+    # Whether brokers refuse requests of the present attempt as soon as the next one writes (WorkerLink), and whether they do
+    # so with all requests of `left`.
+    fenceable: bool = True
+    fences_left: bool = True
+
+    # Whether Spark applies a statement to its records. It never changes within a run.
+    computes: bool = False
+    # Whether its next attempt is to run in the process that light tasks share, and whether the present one does.
+    light: bool = False
+    shared: bool = False
+    # Of the present attempt: `driver` with a local master, empty if there is no attempt.
     executor: str = ""
+    # Whether it is to end its epoch, because the next one should have another executor.
     leaving: bool = False
+    # How many executors it has not taken.
     refused: int = 0
-    logged_place: str = ""
-    cancelled: bool = False
-    withheld: str | None = None
-    killed: TaskProcess | None = None
-    waits_for: str | None = None
-    not_before: float = 0.0
-    logged_version: int | None = None
+
+    # What its status says. `shown`: the trace while it runs. `waits_for`: why it does not.
     shown: str | None = None
-    late: str | None = None
-    stale: dict[str, Problem | None] = field(default_factory=dict)
-    missing: dict[tuple[str, ...], str] = field(default_factory=dict)
-    query_unknown: str | None = None
-    idle_since: tuple[float, str] | None = None
-    silence_judged: float = 0.0
+    waits_for: str | None = None
     events: PastEvents = field(default_factory=PastEvents)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    # Since when it does not copy and has not reported why, also as text.
+    idle_since: tuple[float, str] | None = None
+    # Why it copies without its newest partitions.
+    late: str | None = None
+    # Lines about partitions that others may still write to. None: it has all.
+    withheld: str | None = None
+    # By lookup of its statement: why it copies with old rows of it.
+    stale: dict[str, Problem | None] = field(default_factory=dict)
+    # By a lookup and the columns that join it: why it waits for the rows.
+    missing: dict[tuple[str, ...], str] = field(default_factory=dict)
+    # The assignment that it copies by the last log line about it, and where. None: by that line it does not copy.
+    logged_version: int | None = None
+    logged_place: str = ""
 
     @property
     def assigned(self) -> Partitions:
