@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.spark_jobs.compute.statement_error import SUBQUERY, StatementError
@@ -251,21 +252,16 @@ def _jvm() -> Any:
     return SparkContext._jvm
 
 
-class active:  # noqa: N801 — it is used like a function
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
     """Makes a session the one whose settings Spark's parser and analyser read, in this thread."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-        self._before: Any = None
-
-    def __enter__(self) -> None:
-        sessions = self._session._jvm.org.apache.spark.sql.classic.SparkSession
-        self._before = sessions.getActiveSession()
-        sessions.setActiveSession(self._session._jsparkSession)
-
-    def __exit__(self, *_: object) -> None:
-        sessions = self._session._jvm.org.apache.spark.sql.classic.SparkSession
-        if self._before.isDefined():
-            sessions.setActiveSession(self._before.get())
+    sessions = session._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
