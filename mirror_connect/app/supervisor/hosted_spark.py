@@ -70,12 +70,12 @@ class HostedSpark:
 
     @property
     def application(self) -> Application | None:
-        """The present one."""
+        """The application that runs now, as a process tree; None while there is none."""
         return self._keeper.application
 
     @property
     def slots(self) -> int | None:
-        """For how many tasks there is room, of all flows; None until the driver has reported."""
+        """How many tasks of all flows can run at a time; None until the driver has reported."""
         return self._keeper.slots
 
     @property
@@ -85,7 +85,7 @@ class HostedSpark:
 
     @property
     def jvm(self) -> JvmFigures | None:
-        """What it has told last of its JVM."""
+        """The newest figures of its JVM."""
         return self._keeper.jvm
 
     @property
@@ -102,7 +102,7 @@ class HostedSpark:
 
     @property
     def executors(self) -> Sequence[SparkExecutor]:
-        """Those of a cluster that are there now; none with a local master."""
+        """The executors of a cluster that are there now; none with a local master."""
         return self._keeper.executors or ()
 
     @property

@@ -94,7 +94,7 @@ class Landing:
 
 
 def nobody_else(_: TaskId, __: Partitions) -> tuple[Partitions, str | None]:
-    """There are no other workers."""
+    """Withholds nothing: there are no other workers."""
     return frozenset(), None
 
 

@@ -48,7 +48,7 @@ class ProcessEnds(Protocol):
 
 
 class LocalEnds:
-    """By process ids. A process is killed, and gone a moment later."""
+    """Ends processes of this machine, by their ids. One that is killed is gone a moment later."""
 
     def __init__(self, spark: SparkHost, clock: Callable[[], float]) -> None:
         self._spark = spark
@@ -80,15 +80,17 @@ class LocalEnds:
         return "its process died" if number is None else f"its process {pid} was ended by {signal_named(number)}"
 
     def longest_lease(self, run: TaskRun) -> float:
-        """See ProcessEnds. As long as the worker's own: who is killed needs no end of a lease."""
+        """See ProcessEnds. No limit: a process that can be killed need not wait for the end of its lease."""
         return float("inf")
 
     def granted(self, run: TaskRun, lease_s: float) -> None:
-        """See ProcessEnds. Nobody waits for its end."""
+        """See ProcessEnds. Nothing to do: nobody waits for the end of a lease here."""
 
 
 class RemoteEnds:
-    """By leases. A process can't be killed from here: it gets no further lease, and the one that it has is waited out.
+    """Ends processes of other machines, by their leases. Nobody can kill them from here.
+
+    A process gets no further lease, and the one that it has is waited out.
 
     The task counts its lease from before it sent the report that got it, so it is over there no later than `granted_until`
     here, but for the rates of two clocks (CLOCK_MARGIN_S). A host that sleeps counts that time, too (boot_clock). A request
@@ -143,5 +145,5 @@ def place_of(run: TaskRun) -> str:
 
 
 def described_place(report: TaskReport) -> str:
-    """The executor that reports, and its host."""
+    """The executor that a report came from, and its host, for people."""
     return f"executor {report.executor} ({report.host})"

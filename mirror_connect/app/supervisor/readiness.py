@@ -18,7 +18,7 @@ FAILING_S: Final = 60.0
 
 
 class Readiness(IntEnum):
-    """The less, the better. STARTING: Spark will soon be there. FAILING: it is away for FAILING_S already."""
+    """The lower, the better. STARTING: Spark will soon be there. FAILING: it has been away for FAILING_S or longer."""
 
     READY = 0
     STARTING = 1
@@ -39,7 +39,7 @@ class SparkReadiness:
         self._was_there = False
 
     def look(self) -> bool:
-        """Whether it is another one now. Call it some times a second, and when Spark comes."""
+        """Finds out `now` again; returns whether it has changed. Call it some times a second, and when Spark comes."""
         before, self.now = self.now, self._found()
         return self.now is not before
 

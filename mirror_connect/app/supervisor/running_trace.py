@@ -21,7 +21,7 @@ LONGEST_LINE: Final = 500
 
 
 class PastEvents:
-    """Of one run. `now` is in seconds since 1970."""
+    """The past events of one run. `now` is in seconds since 1970."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, str]] = deque(maxlen=MOST_LINES)

@@ -201,7 +201,7 @@ class SparkHost:
 
     @property
     def applications(self) -> Sequence[HostedSpark]:
-        """Those that there may be."""
+        """The Spark applications of this process. The one for statements may not run now."""
         return (self.copying,) if self.is_remote else (self.copying, self.computing)
 
     def of(self, run: TaskRun) -> HostedSpark:

@@ -1,7 +1,7 @@
 """Questions that only Spark can answer: the worker asks, the driver of its Spark application fetches and answers.
 
-The driver answers one after the other, in a thread beside its queries. Nothing runs on an executor for it. A question has a
-time limit, in which Spark may still be starting.
+The driver answers each in a thread of its own, beside its queries (spark_jobs/questions.py). Jobs run only for a preview
+that joins lookups. A question has a time limit, in which Spark may still be starting.
 """
 
 from __future__ import annotations

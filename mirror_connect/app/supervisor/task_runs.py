@@ -96,7 +96,7 @@ class TaskRuns:
         self._reconcile()
 
     def end_attempt(self, run: TaskRun) -> None:
-        """The process of a run has returned; the next one begins, in another place if the run moves."""
+        """The process of a run has returned. The next one begins, in another process if the run moves."""
         moves = run.moves
         run.end_attempt(self._clock())
         if moves:
@@ -168,11 +168,14 @@ class TaskRuns:
     # --- what tasks of other workers may have left ------------------------------------------------------------------
 
     def begins_unfenced(self, task: TaskId) -> str:
-        """For whom a task waits that begins here without a right to its transactional id; empty if for nobody."""
+        """Which lost workers a task waits for if it can't fence them off; empty if for none.
+
+        It can't without the right to its transactional id. See `_at_home`.
+        """
         return "" if task in self._at_home else self.hand_over.others.lost(task.connector)
 
     def begins(self, task: TaskId) -> None:
-        """It is told its source offsets now."""
+        """The task gets its source offsets, so it waits for no lost worker any more."""
         self._at_home.add(task)
 
     def _reconcile(self) -> None:

@@ -100,7 +100,7 @@ def _end_with_the_feeder(feeder: int) -> None:
 
 
 def main() -> None:
-    """Of the process. What the function prints goes to the log."""
+    """Runs the process of a function. What the function prints goes to the log."""
     job = json.loads(sys.argv[1])
     _end_with_the_feeder(job["feeder"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)

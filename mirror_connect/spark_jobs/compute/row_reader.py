@@ -51,7 +51,7 @@ class RowReader:
         self._ending = False
 
     def end(self) -> None:
-        """From now on it is in order that the rows end."""
+        """From now on the end of the rows is no error."""
         self._ending = True
 
     def run(self) -> None:
