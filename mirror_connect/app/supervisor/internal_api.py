@@ -147,57 +147,13 @@ def _task_routes(spark: SparkHost) -> list[Route]:
         found = await spark.shared_runs(process_id, int(request.query_params.get("after", "-1")), PLAN_HOLD_S)
         return Response(status_code=GONE) if found is None else JSONResponse(found)
 
-    def for_run(handler: RunHandler) -> Callable[[Request], Awaitable[Response]]:
-        async def handle(request: Request) -> Response:
-            found = spark.find(request.path_params["run_id"])
-            if found is None:
-                return Response(status_code=GONE)
-            owner, run = found
-            if not _bearer_is(request, run.token):
-                return Response(status_code=UNAUTHORIZED)
-            with log_flow(owner.flow):
-                try:
-                    return await handler(request, run, owner.requests)
-                except (ClusterUnreachable, NotAuthorized):
-                    return Response(status_code=UNAVAILABLE)
-
-        return handle
-
-    async def spec(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        asked = request.query_params
-        process = TaskProcess(asked.get("executor", DRIVER), int(asked["pid"])) if "pid" in asked else None
-        shared = asked.get("shared") == "1"
-        found = await requests.spec(run, asked.get("attempt", ""), process=process, shared=shared)
-        return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
-
-    async def source_offsets(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        body = await _json_of(request)
-        asked = [TopicPartition(topic, partition) for topic, partition in body["partitions"]]
-        attempt = request.query_params.get("attempt", "")
-        found = await requests.source_offsets(run, attempt, asked, fenceable=body["fenceable"])
-        if found is None:
-            return Response(status_code=GONE)
-        return JSONResponse(
-            [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
-        )
-
-    async def lookup(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        return rows(await requests.lookup(run, request.path_params["name"], _keys(request)))
-
-    async def lookup_of_any(request: Request) -> Response:
+    async def lookup(request: Request) -> Response:
         preview = spark.preview_lookups.find(request.path_params["run_id"])
         if preview is None:
-            return await for_run(lookup)(request)
+            return await _for_run(spark, _lookup)(request)
         if not _bearer_is(request, preview.token):
             return Response(status_code=UNAUTHORIZED)
-        return rows(await spark.preview_lookups.rows(preview, request.path_params["name"], _keys(request)))
-
-    def rows(found: bytes | None) -> Response:
-        if found is None:
-            return Response(status_code=GONE)
-        # In pieces: one write of all of it would take the loop for tens of milliseconds.
-        pieces = (found[at : at + PIECE_BYTES] for at in range(0, len(found), PIECE_BYTES))
-        return StreamingResponse(_each(pieces), media_type="application/vnd.apache.arrow.stream")
+        return _rows(await spark.preview_lookups.rows(preview, request.path_params["name"], _keys(request)))
 
     async def report(request: Request, run: TaskRun, requests: RunRequests) -> Response:
         received = TaskReport.from_json(await _json_of(request))
@@ -210,8 +166,57 @@ def _task_routes(spark: SparkHost) -> list[Route]:
 
     return [
         Route("/shared/{process_id}", shared, methods=["GET"]),
-        Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
-        Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
-        Route("/runs/{run_id}/lookups/{name}", lookup_of_any, methods=["GET"]),
-        Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
+        Route("/runs/{run_id}/spec", _for_run(spark, _spec), methods=["GET"]),
+        Route("/runs/{run_id}/positions", _for_run(spark, _source_offsets), methods=["POST"]),
+        Route("/runs/{run_id}/lookups/{name}", lookup, methods=["GET"]),
+        Route("/runs/{run_id}/report", _for_run(spark, report), methods=["POST"]),
     ]
+
+
+def _for_run(spark: SparkHost, handler: RunHandler) -> Callable[[Request], Awaitable[Response]]:
+    """Serves a path of a run: finds the run, and checks that the request has its token."""
+
+    async def handle(request: Request) -> Response:
+        found = spark.find(request.path_params["run_id"])
+        if found is None:
+            return Response(status_code=GONE)
+        owner, run = found
+        if not _bearer_is(request, run.token):
+            return Response(status_code=UNAUTHORIZED)
+        with log_flow(owner.flow):
+            try:
+                return await handler(request, run, owner.requests)
+            except (ClusterUnreachable, NotAuthorized):
+                return Response(status_code=UNAVAILABLE)
+
+    return handle
+
+
+async def _spec(request: Request, run: TaskRun, requests: RunRequests) -> Response:
+    asked = request.query_params
+    process = TaskProcess(asked.get("executor", DRIVER), int(asked["pid"])) if "pid" in asked else None
+    shared = asked.get("shared") == "1"
+    found = await requests.spec(run, asked.get("attempt", ""), process=process, shared=shared)
+    return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
+
+
+async def _source_offsets(request: Request, run: TaskRun, requests: RunRequests) -> Response:
+    body = await _json_of(request)
+    asked = [TopicPartition(topic, partition) for topic, partition in body["partitions"]]
+    attempt = request.query_params.get("attempt", "")
+    found = await requests.source_offsets(run, attempt, asked, fenceable=body["fenceable"])
+    if found is None:
+        return Response(status_code=GONE)
+    return JSONResponse([[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found])
+
+
+async def _lookup(request: Request, run: TaskRun, requests: RunRequests) -> Response:
+    return _rows(await requests.lookup(run, request.path_params["name"], _keys(request)))
+
+
+def _rows(found: bytes | None) -> Response:
+    if found is None:
+        return Response(status_code=GONE)
+    # In pieces: one write of all of it would take the loop for tens of milliseconds.
+    pieces = (found[at : at + PIECE_BYTES] for at in range(0, len(found), PIECE_BYTES))
+    return StreamingResponse(_each(pieces), media_type="application/vnd.apache.arrow.stream")
