@@ -1,11 +1,13 @@
 """The hand-over of partitions between tasks of different workers, as far as it concerns this worker.
 
-A worker confirms a commit of a connector's task configs when its tasks of the connector hold nothing any more that these do
-not give them: no run owns it, and nothing that an ended run has sent can still be written. It tells the group so. Then tasks
-of other workers may have it. In the same way its own tasks wait for the other workers (other_workers.py).
+A commit of a connector's task configs gives partitions to tasks. A worker confirms it when its own tasks hold only what the
+commit gives them: no run owns more, and nothing that an ended run has sent elsewhere can still be written. The worker tells
+the group so. Then tasks of other workers may have the other partitions. In the same way its own tasks wait for the other
+workers (other_workers.py).
 
-Who holds nothing of a connector of which it is assigned tasks tells by which commit it would begin one. What it is assigned
-after that it begins by the commits that the group knows, so it counts as having confirmed them.
+A worker can have tasks of a connector assigned and hold none of its partitions yet. Then it tells by which commit it would
+begin those tasks. It begins later ones by the newest commit that the group knows, so it counts as having confirmed that one
+(app/group/own_claims.py).
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ _ANEW: Final = "the workers of the group are being assigned their tasks anew"
 
 
 class HandOver:
-    """See the module. `owners`: by connector, as of the same record of the config topic as the wanted tasks. `read`: its
-    offset.
+    """See the module.
 
-    `steady`: whether this worker has the group's newest assignment, and has not asked for another one. If not, others may
-    have begun what it does not know of: then it counts only what they begin by, the commits up to the last known one.
+    `owners`: which task has which partitions, by connector, as of the record of the config topic at the offset `read`. The
+    wanted tasks are of the same record.
+    `steady`: whether this worker has the group's newest assignment, and has not asked for another one. If it has not, others
+    may have begun tasks that it does not know of. They begin by the commits that the group knew, so no newer one counts.
     `changed` is called when the group should hear of it: a claim has ended, or others may wait for what was confirmed.
-    `confirmed`: by connector of which this worker holds anything, the commit that it has confirmed; -1: none yet.
+    `confirmed`: the newest commit that this worker has confirmed, by connector of which it holds anything; -1: none yet.
     `claimed`: tasks that no other worker may start.
     """
 
@@ -70,7 +73,7 @@ class HandOver:
         return held, f"Waits for {counted(len(held), 'partition')}: {why}"
 
     def elsewhere(self, connector: str) -> str:
-        """The other workers that have not confirmed the newest commit, as text; empty if all have."""
+        """Which other workers have not confirmed the newest commit, as a line for people; empty if all have."""
         owners = self.owners.get(connector)
         if owners is None:
             # Without a commit that is known, whoever holds anything of it may hold all.

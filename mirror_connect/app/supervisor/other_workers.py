@@ -1,8 +1,8 @@
-"""What the other workers of the group may still write of a connector: whom a partition that moved to this worker waits for.
+"""What the other workers of the group may still write, and so which of them a partition that moved to this worker waits for.
 
-Each worker tells the group, by connector, up to which commit of its task configs it has given up everything that they do not
-give it (`confirmed`). It tells so for each connector of which it holds anything. A worker that was lost tells nothing more:
-what it has sent may land for LANDING_S after that.
+Each worker tells the group which commit of a connector's task configs it has confirmed: it has given up all that this commit
+does not give to it (hand_over.py). It tells that of each connector of which it holds anything. A worker that was lost tells
+nothing more: what it has sent may be written until LANDING_S after that.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class OtherWorkers:
     def confirmed(self, connector: str, read: float = float("inf")) -> float:
         """The newest commit that all of them have confirmed, infinite if none of them holds anything of the connector.
 
-        `read`: how far this worker has read the config topic. Whoever has confirmed more may hold what a commit has given it
-        that this worker does not know yet. So until then it has confirmed nothing.
+        `read`: how far this worker has read the config topic. A worker that has confirmed a later commit may hold partitions
+        by it that this worker does not know of yet. So until this worker has read as far, that one counts as -1.
         """
         told = (each.worker.confirmed[connector] for each in self._holders(connector))
         return min((each if each <= read else -1 for each in told), default=float("inf"))
 
     def why(self, connector: str, since: float, read: float = float("inf")) -> str:
-        """Whom a partition waits for that others had before this commit."""
+        """Which workers a partition waits for that others had before the commit `since`, as a line for people."""
         alive: list[str] = []
         lost: list[str] = []
         for each in self._holders(connector):
