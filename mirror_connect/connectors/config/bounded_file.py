@@ -12,7 +12,8 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -43,30 +44,19 @@ class CantRead(Exception):
 
 
 class OutsideError(Exception):
-    """A file is in no permitted directory, by its path or by its real path when it was open."""
+    """A file is in no permitted directory, by its real path when it was open."""
+
+
+class RefusedFile(Exception):
+    """The reason not to read a file that exists."""
 
 
 def read_file(path: str | Path, within: Collection[str] | None = None) -> bytes:
-    """The content of a regular file of at most 1 MiB. CantRead; OutsideError if it is in no directory of `within`.
-
-    `within`: absolute paths of directories or files; links in them, and in `path`, are followed. The real path of the
-    opened file counts, because a path that was checked may lead elsewhere when it is opened.
-    """
+    """The content of a regular file of at most 1 MiB. CantRead; OutsideError and `within`: see `opened_file`."""
     try:
-        # Checked before it is opened, too: opening a device may have effects.
-        _check_regular(os.stat(path))
-        if Path(os.path.realpath(path)).is_relative_to("/sys"):  # file systems of their own are mounted there
-            raise _Refused(_OF_THE_KERNEL)
-        descriptor = os.open(path, _FLAGS)
-        try:
-            opened = os.fstat(descriptor)
-            _check_regular(opened)
-            if within is not None and not _lies_within(path, opened, within):
-                raise OutsideError
+        with opened_file(path, within) as descriptor:
             return _content(descriptor)
-        finally:
-            os.close(descriptor)
-    except _Refused as refused:
+    except RefusedFile as refused:
         reason = str(refused)
     except FileNotFoundError:
         reason = "there is no such file"
@@ -80,17 +70,34 @@ def read_file(path: str | Path, within: Collection[str] | None = None) -> bytes:
     raise CantRead(reason)
 
 
-class _Refused(Exception):
-    """The reason not to read a file that exists."""
+@contextmanager
+def opened_file(path: str | Path, within: Collection[str] | None = None) -> Iterator[int]:
+    """A descriptor of a regular file. RefusedFile, OSError, ValueError; OutsideError if it is in no directory of `within`.
+
+    `within`: absolute paths of directories or files; links in them, and in `path`, are followed. The real path of the
+    opened file counts, because a path that was checked may lead elsewhere when it is opened.
+    """
+    # Checked before it is opened, too: opening a device may have effects.
+    _check_regular(os.stat(path))
+    if Path(os.path.realpath(path)).is_relative_to("/sys"):  # file systems of their own are mounted there
+        raise RefusedFile(_OF_THE_KERNEL)
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _check_regular(os.fstat(descriptor))
+        if within is not None and not _lies_within(descriptor, within):
+            raise OutsideError
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _check_regular(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise _Refused("it is a directory" if stat.S_ISDIR(found.st_mode) else "it is no regular file")
+        raise RefusedFile("it is a directory" if stat.S_ISDIR(found.st_mode) else "it is no regular file")
     if found.st_dev in _kernels_devices():
-        raise _Refused(_OF_THE_KERNEL)
+        raise RefusedFile(_OF_THE_KERNEL)
     if found.st_nlink == 0:  # by /proc/self/fd: a key in memory for OpenSSL
-        raise _Refused("it has no name any more")
+        raise RefusedFile("it has no name any more")
 
 
 @functools.cache
@@ -100,13 +107,10 @@ def _kernels_devices() -> frozenset[int]:
     return frozenset(os.stat(each).st_dev for each in _KERNELS if os.path.isdir(each)) - {root}
 
 
-def _lies_within(path: str | Path, opened: os.stat_result, within: Collection[str]) -> bool:
-    real = os.path.realpath(path)
-    there = os.stat(real)
-    # If it is not the open file, a link has changed in between.
-    if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino):
-        return False
-    return any(Path(real).is_relative_to(os.path.realpath(each)) for each in within)
+def _lies_within(descriptor: int, within: Collection[str]) -> bool:
+    # The kernel says where the open file is. To resolve its path again would be another look: links may change in between.
+    real = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return any(real.is_relative_to(os.path.realpath(each)) for each in within)
 
 
 def _content(descriptor: int) -> bytes:
@@ -116,7 +120,7 @@ def _content(descriptor: int) -> bytes:
         parts.append(part)
         size += len(part)
         if size > MOST_BYTES:
-            raise _Refused("it has more than 1 MiB")
+            raise RefusedFile("it has more than 1 MiB")
     return b"".join(parts)
 
 

@@ -181,3 +181,37 @@ def test_a_link_that_changes_between_looking_and_opening_leads_nowhere(
     monkeypatch.setattr(os, "open", swapped)
     with pytest.raises(OutsideError):
         read_file(link, [str(places / "allowed")])
+
+
+def test_a_path_that_changes_again_before_it_is_resolved_leads_nowhere(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, inside = places / "allowed" / "changing", places / "allowed" / "inside"
+    inside.write_text("allowed")
+    os.symlink(inside, link)
+    really_open, really_resolve = os.open, os.path.realpath
+    is_open = False
+
+    def lead(path: Path, target: Path) -> None:
+        path.unlink()
+        os.symlink(target, path)
+
+    def opened(*arguments: object) -> int:
+        nonlocal is_open
+        lead(link, places / "secret")
+        descriptor = really_open(*arguments)  # type: ignore[arg-type]
+        lead(link, inside)
+        is_open = True
+        return descriptor
+
+    def resolved(path: str | Path) -> str:
+        found = really_resolve(path)
+        if is_open and found == str(inside):
+            # Whoever compares what is there now with the open file finds the same one.
+            lead(inside, places / "secret")
+        return found
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os.path, "realpath", resolved)
+    with pytest.raises(OutsideError):
+        read_file(link, [str(places / "allowed")])
