@@ -22,7 +22,7 @@ from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, 
 from mirror_connect.connectors.config.table import REQUIRED, ConfigTable, Key
 from mirror_connect.connectors.config.values import LIST, wire_text
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING
+from mirror_connect.connectors.mirror.transform_sql import OF_WORKERS
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
 from mirror_connect.kafka_io.client.copier_settings import (
     CONSUMER_HONOURED,
@@ -126,7 +126,7 @@ def _worker() -> list[str]:
         *(
             key
             for key in WORKER_KEYS
-            if key.name not in SECURITY and (not key.name.startswith("spark.") or key.name == ALLOWED_SETTING)
+            if key.name not in SECURITY and (not key.name.startswith("spark.") or key.name in OF_WORKERS)
         )
     )
     prefixes = ", ".join(f"`{prefix}*`" for prefix in KNOWN_PREFIXES)

@@ -34,7 +34,7 @@ class DistributedWorker:
         launched: LaunchedSpark | None = None,
     ) -> None:
         listeners = RestListeners(config)
-        self._process = Process(config.spark, forget_all_but, launched, config.metrics)
+        self._process = Process(config.spark, forget_all_but, launched, config.metrics, config.lookup_paths)
         self._url = listeners.url
         backing = GroupBacking(config, self._url, listeners.worker_id)
         self.worker = Worker(

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
+from mirror_connect.app.config.allowed_paths import NO_FILES, LookupPaths
 from mirror_connect.app.config.metrics_settings import NO_PORT, MetricsSettings
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.errors import StartupError
@@ -74,6 +75,7 @@ class Part(Protocol):
 class Process:
     """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use.
 
+    `lookup_paths`: where files of lookups may be.
     `launched`: Spark's first application, if it exists already. Building it opens the port of metrics; StartupError.
     """
 
@@ -83,10 +85,11 @@ class Process:
         forget_all_but: Callable[[Collection[str]], None],
         launched: LaunchedSpark | None = None,
         metrics: MetricsSettings = NO_PORT,
+        lookup_paths: LookupPaths = NO_FILES,
     ) -> None:
         self._metrics_port = MetricsPort(metrics)
         self.http: Final = HttpServers()
-        self.spark: Final = SparkHost(spark, launched=launched)
+        self.spark: Final = SparkHost(spark, launched=launched, lookup_paths=lookup_paths)
         self.metrics: Final = ProcessMetrics()
         self._tree = ProcessTree()
         self.exposition: Final = Exposition(self._measured, exposition_settings(metrics))

@@ -22,6 +22,7 @@ from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.herder.worker_client import WorkersLink
+from mirror_connect.app.lookups.lookup_file import file_problem
 from mirror_connect.app.measured_worker import measured_worker
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
@@ -129,6 +130,7 @@ class Worker:
                 derived=bool(flow),
                 exactly_once=backing.exactly_once,
                 statement_error=statements.error,
+                lookup_problem=self._lookup_problem,
             ),
             standalone=standalone,
             log_levels=LogLevels(tell_spark=spark.set_log_levels),
@@ -140,6 +142,11 @@ class Worker:
             link=link,
         )
         backing.listen(self.herder.membership_changed)
+
+    def _lookup_problem(self, path: str) -> str | None:
+        # What is configured at the start is not refused for a file that is there a moment later: its tasks wait.
+        may_come = bool(self._flow) or self.herder.creating
+        return file_problem(path, self._spark.lookup_paths, may_come=may_come)
 
     async def _fence(self, connector: str) -> None:
         assert self.herder.fencing is not None

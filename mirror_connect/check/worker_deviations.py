@@ -150,6 +150,10 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "spark.transform.python.allowed",
         note="[functions of one's own](python-transform.md) that connectors may apply to records; none by default",
     ),
+    ours(
+        "spark.transform.lookup.allowed.paths",
+        note="directories with files that [lookups](sql.md#lookups) may read; none by default",
+    ),
     accepted("plugin.discovery", note="there are no plugins in Java"),
     accepted(
         "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",

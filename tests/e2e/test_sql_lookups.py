@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -26,6 +27,7 @@ SQL: Final = (
 )
 SCHEMA: Final = "id BIGINT, country STRING"
 COUNTRIES: Final = ("DE", "FR", "US")
+ALLOWED_PATHS: Final = "spark.transform.lookup.allowed.paths"
 
 
 class Link:
@@ -35,7 +37,7 @@ class Link:
         self.target, self.product = target, product
         self.topic = f"joined-{time.time_ns()}"
         self.customers = f"customers-{time.time_ns()}"
-        self.file = folder / "regions.csv"
+        self.file = folder / f"regions-{time.time_ns()}.csv"
         self.written = 0
         source.create_topic(self.topic, 1)
         source.create_topic(self.customers, 2, {"cleanup.policy": "compact"})
@@ -50,6 +52,11 @@ class Link:
             "spark.transform.lookup.customers.schema": "number BIGINT, name STRING",
             "spark.transform.lookup.refresh.interval.seconds": "1",
         }
+
+    def create_stopped(self) -> None:
+        """The connector, without tasks before it is resumed."""
+        body = {"name": self.topic, "config": self.config, "initial_state": "STOPPED"}
+        self.product._json("POST", "/connectors", body)
 
     def write(self, count: int) -> None:
         """So many records more."""
@@ -115,33 +122,92 @@ def _more(consumer: Consumer, found: list[dict[str, Any]]) -> int:
     return len(found)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The only one from which the worker reads lookups."""
+    return tmp_path_factory.mktemp("lookups")
+
+
+@pytest.fixture(scope="module")
+def worker(target_cluster: LocalCluster, folder: Path) -> Iterator[Product]:
+    with Product(target_cluster, group="lookups", properties={ALLOWED_PATHS: str(folder)}) as made:
+        yield made
+
+
 @pytest.fixture
-def link(
-    source_cluster: LocalCluster, target_cluster: LocalCluster, product: Product, tmp_path: Path
-) -> Iterator[Link]:
-    made = Link(source_cluster, target_cluster, product, tmp_path)
+def link(source_cluster: LocalCluster, target_cluster: LocalCluster, worker: Product, folder: Path) -> Iterator[Link]:
+    made = Link(source_cluster, target_cluster, worker, folder)
     yield made
-    product.delete(made.topic)
+    if worker.status(made.topic):
+        worker.delete(made.topic)
 
 
-def test_records_get_the_newest_lookup_and_none_is_copied_without_one(link: Link, product: Product) -> None:
+def refusal(worker: Product, link: Link, path: Path) -> str:
+    """What REST says of a config with this file."""
+    with pytest.raises(AssertionError) as raised:
+        worker.put(link.topic, {**link.config, "spark.transform.lookup.regions": str(path)})
+    answer, _, _ = str(raised.value).partition("\n")
+    assert f": {httpx.codes.BAD_REQUEST} " in answer
+    return answer
+
+
+def test_no_file_outside_of_the_allowed_directory_is_read_now_or_later(
+    link: Link, worker: Product, folder: Path, tmp_path: Path
+) -> None:
+    outside, way_out = tmp_path / "secret.csv", folder / "link.csv"
+    outside.write_text("id,region\nDE,secret\nUS,secret\n")
+    os.symlink(outside, way_out)
+    given = f"{ALLOWED_PATHS} has {folder}. "
+    for path in (outside, folder / ".." / outside.parent.name / outside.name):
+        said = (
+            f"Invalid value {path} for configuration spark.transform.lookup.regions: the worker's file must allow it: "
+        )
+        assert said + given in refusal(worker, link, path)
+    assert given in refusal(worker, link, way_out)
+    assert "No such file" in refusal(worker, link, folder / "none.csv")
+    # A path that was right when the config came, and leads elsewhere when the task begins.
+    for number in range(3):
+        link.customer(f"c{number}", {"number": number, "name": "x"})
+    link.write(30)
+    link.regions(DE="EU", US="NA")
+    link.create_stopped()
+    os.replace(way_out, link.file)
+    worker.call("PUT", f"/connectors/{link.topic}/resume")
+    wait_for_state(lambda: given in link.trace(), "the task says what it waits for")
+    assert link.copied() == 0
+    link.regions(DE="EU", US="NA")
+    worker.wait_running(link.topic)
+    link.wait_copied(30)
+    # One that does so while the task copies.
+    os.symlink(outside, way_out)
+    os.replace(way_out, link.file)
+    wait_for_state(lambda: given in link.trace(), "the status says that a link leads out")
+    assert worker.states(link.topic) == ["RUNNING", "RUNNING"]
+    link.write(30)
+    assert {each.get("region") for each in link.wait_copied(60)} == {"EU", "NA", None}
+
+
+def test_records_get_the_newest_lookup_and_none_is_copied_without_one(link: Link, worker: Product) -> None:
     link.customer("c0", {"number": 0, "name": "old"})
     link.customer("c1", {"number": 1, "name": "Ülle", "more": [1]}, 1)
     link.customer("c0", {"number": 0, "name": "Anna"})
     link.customer("c2", {"number": 2, "name": "gone"}, 1)
     link.customer("c2", None, 1)
     link.write(300)
-    product.put(link.topic, link.config)
-    # There is no file yet.
+    # A file that goes after the connector was accepted.
+    link.regions(DE="old", US="old")
+    link.create_stopped()
+    link.file.unlink()
+    worker.call("PUT", f"/connectors/{link.topic}/resume")
     wait_for_state(lambda: "Lookup regions" in link.trace(), "the task says what it waits for")
-    assert "UNASSIGNED" in str(product.status(link.topic)["tasks"])
+    assert "UNASSIGNED" in str(worker.status(link.topic)["tasks"])
     # A restart changes nothing of that.
-    product.call("POST", f"/connectors/{link.topic}/restart?includeTasks=true")
-    wait_for_state(lambda: "UNASSIGNED" in str(product.status(link.topic)["tasks"]), "the restarted task is UNASSIGNED")
+    worker.call("POST", f"/connectors/{link.topic}/restart?includeTasks=true")
+    wait_for_state(lambda: "UNASSIGNED" in str(worker.status(link.topic)["tasks"]), "the restarted task is UNASSIGNED")
     wait_for_state(lambda: "Lookup regions" in link.trace(), "it says again what it waits for")
     assert link.copied() == 0
     link.regions(DE="EU", US="NA")
-    product.wait_running(link.topic)
+    worker.wait_running(link.topic)
     names = {0: ("Anna", "c0"), 1: ("Ülle", "c1"), 2: (None, None)}
     for number, copy in enumerate(link.wait_copied(300)):
         name, key = names[number % 3]
@@ -157,7 +223,7 @@ def test_records_get_the_newest_lookup_and_none_is_copied_without_one(link: Link
     # What is wrong takes no place.
     link.replace_file("id,region\nDE,a\nDE,b\n")
     wait_for_state(lambda: "2 rows have id = DE" in link.trace(), "the status says what is wrong")
-    assert product.states(link.topic) == ["RUNNING", "RUNNING"]
+    assert worker.states(link.topic) == ["RUNNING", "RUNNING"]
     link.write(30)
     copies = link.wait_copied(link.written)
     assert {each.get("region") for each in copies[-30:]} == {"Europe", None}

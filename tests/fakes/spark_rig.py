@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import uvicorn
 
+from mirror_connect.app.config.allowed_paths import LookupPaths
 from mirror_connect.app.config.task_listener import ANY, TaskListener
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.supervisor.interfaces import WantedTask
@@ -192,7 +193,7 @@ async def spark_rig(spark: Mapping[str, str] | None = None, tasks: TaskListener 
     given = with_driver_address(spark or {})
     channel, http = open_task_channel(given, tasks), HttpServers()
     told = None if channel is None else channel.told
-    host = SparkHost(given, new_application=partial(SparkApplication, tasks=told))
+    host = SparkHost(given, new_application=partial(SparkApplication, tasks=told), lookup_paths=LookupPaths(("/",)))
     if channel is not None:
         http.serve(create_tasks_application(host), [channel.listener], channel.tls, known=KNOWN)
     supervisor = Supervisor(host, FakeSpecs(), lambda: 8.0)

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from mirror_connect.app.config.allowed_paths import LookupPaths
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -169,7 +170,12 @@ class World:
         self.steady = True
         self.applications: list[FakeApplication] = []
         self.specs, self.events = Specs(), FakeEvents()
-        self.spark = SparkHost({"spark.master": master}, new_application=self._new_application, clock=lambda: self.now)
+        self.spark = SparkHost(
+            {"spark.master": master},
+            new_application=self._new_application,
+            clock=lambda: self.now,
+            lookup_paths=LookupPaths(("/",)),
+        )
         self.metrics = WorkerMetrics(lambda: self.now)
         self.supervisor = Supervisor(
             self.spark, self.specs, lambda: self.lease, clock=lambda: self.now, metrics=self.metrics

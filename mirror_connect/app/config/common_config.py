@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from mirror_connect.app.config.allowed_paths import LookupPaths, existing_paths
 from mirror_connect.app.config.config_providers import Resolved, Resolver
 from mirror_connect.app.config.cross_origins import CrossOrigins
 from mirror_connect.app.config.exposed_providers import exposed_providers_line
@@ -30,7 +31,8 @@ from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
 from mirror_connect.connectors.config.table import ConfigTable, RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.transform_sql import is_of_connectors
+from mirror_connect.connectors.mirror.lookups import ALLOWED_PATHS
+from mirror_connect.connectors.mirror.transform_sql import OF_WORKERS, is_of_connectors
 from mirror_connect.connectors.spark_masters import problem_of
 from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING
 from mirror_connect.connectors.wording import unknown_names_line
@@ -79,6 +81,7 @@ class CommonConfig:
     plugin_path: tuple[str, ...]
     plugin_modules: tuple[str, ...]
     allowed_functions: tuple[str, ...]
+    lookup_paths: LookupPaths
     log_format: str
     task_listener: TaskListener
     spark: Mapping[str, str] = field(repr=False)
@@ -158,7 +161,7 @@ def checked(resolved: Resolved, table: ConfigTable) -> Settings:
 
 
 def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) -> CommonConfig:
-    """From checked settings. ConfigError for listeners, key stores and logins, which are read here."""
+    """From checked settings. ConfigError for listeners, key stores, logins and paths, which are looked at here."""
     listeners = parse_listeners("listeners", settings.texts("listeners"))
     admin_listeners = _admin_listeners(settings)
     config = CommonConfig(
@@ -191,6 +194,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         plugin_path=tuple(settings["plugin.path"] or ()),
         plugin_modules=tuple(settings.texts("plugin.modules")),
         allowed_functions=tuple(settings.texts(ALLOWED_SETTING)),
+        lookup_paths=LookupPaths(existing_paths(ALLOWED_PATHS, settings.texts(ALLOWED_PATHS))),
         task_listener=task_listener(settings),
         spark=_spark(settings),
         resolver=resolver,
@@ -272,7 +276,7 @@ def _spark(settings: Settings) -> dict[str, str]:
     given = {
         name: value
         for name, value in settings.originals.items()
-        if name.startswith("spark.") and not is_of_connectors(name) and name != ALLOWED_SETTING
+        if name.startswith("spark.") and not is_of_connectors(name) and name not in OF_WORKERS
     }
     return secured({"spark.master": settings.text("spark.master")} | given)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from mirror_connect.app.config.allowed_paths import existing_paths, permitted_path
 from mirror_connect.app.config.kubernetes_providers import KubernetesConfigMapProvider, KubernetesSecretProvider
 from mirror_connect.app.config.properties import UnreadableFile, properties_of
 from mirror_connect.app.config.provider_names import provider_aliases, providers_without_class
@@ -48,27 +49,18 @@ class _AllowedPaths:
     """`allowed.paths`: the paths whose files a provider may read; without it, all files."""
 
     def __init__(self, name: str, value: str | None) -> None:
-        self._allowed: list[str] | None = None
-        if value is None or not value.strip():
-            return
-        self._allowed = []
-        for entry in re.split(r"\s*,\s*", value.strip()):
-            if not Path(entry).is_absolute():
-                raise ConfigError(name, entry, f"Path {entry} is not absolute")
-            # os.path, not Path, whose methods raise for a folder that this user may not look into.
-            if not os.path.exists(entry):
-                raise ConfigError(name, entry, f"Path {entry} does not exist")
-            self._allowed.append(os.path.normpath(entry))
+        self._allowed: tuple[str, ...] | None = None
+        if value is not None and value.strip():
+            self._allowed = existing_paths(name, re.split(r"\s*,\s*", value.strip()))
 
     def permitted(self, path: str) -> str | None:
-        """The path to open: the one in the config with `..` resolved, as in Kafka. None if it is not allowed."""
+        """The path to open. None if it is not allowed."""
         if self._allowed is None:
             return path
-        normal = os.path.normpath(path)
-        if os.path.isabs(normal) and any(Path(normal).is_relative_to(allowed) for allowed in self._allowed):
-            return normal
-        self._refuse(path)
-        return None
+        permitted = permitted_path(path, self._allowed)
+        if permitted is None:
+            self._refuse(path)
+        return permitted
 
     def read(self, path: str, what: str) -> bytes | None:
         """The file at a permitted path; UnreadableFile names `what` and the path.

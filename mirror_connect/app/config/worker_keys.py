@@ -30,6 +30,7 @@ from mirror_connect.connectors.config.table import (
 )
 from mirror_connect.connectors.config.validators import between, distinct, one_of, one_of_in_any_case, stands_for
 from mirror_connect.connectors.log_format import FORMATS, TEXT
+from mirror_connect.connectors.mirror.lookups import ALLOWED_PATHS
 from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
 from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING, entry_problem
 from mirror_connect.connectors.wording import likely_name
@@ -198,6 +199,10 @@ _SPARK_KEYS: Final = ConfigTable(
         "Which functions of your own a connector may name (spark.transform.python): packages, modules, or "
         "package.module:function. Not given: none. Whoever may write connector configs can have them run.",
         validator=_functions),
+    Key(ALLOWED_PATHS, LIST, [], LOW,
+        "Absolute paths of directories from which lookups of connectors may read files (spark.transform.lookup.NAME). "
+        "Not given: no file may be read. Whoever may write connector configs can have all in them read.",
+        validator=distinct()),
 )
 
 # Only with a cluster as spark.master.

@@ -58,7 +58,9 @@ class DedicatedMirrorMaker:
         launched: LaunchedSpark | None = None,
     ) -> None:
         listeners = RestListeners(process_config) if config.internal_rest else None
-        self._process = Process(process_config.spark, forget_all_but, launched, process_config.metrics)
+        self._process = Process(
+            process_config.spark, forget_all_but, launched, process_config.metrics, process_config.lookup_paths
+        )
         self._settled = asyncio.Event()
         self._client = None if listeners is None else RestClient(process_config.client_tls)
         self.flows = [self._runner(flow, configs[flow.name], config.path, listeners) for flow in config.flows]

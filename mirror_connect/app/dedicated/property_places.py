@@ -17,7 +17,7 @@ from mirror_connect.app.dedicated.mirror_maker_rules import CONNECTOR_NAMES, OF_
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors.config.framework_settings import SOURCE_KEYS
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
-from mirror_connect.connectors.mirror.lookups import LOOKUP
+from mirror_connect.connectors.mirror.lookups import ALLOWED_PATHS, LOOKUP
 from mirror_connect.connectors.mirror.transform_sql import SECRET as SECRET_OF_SQL
 from mirror_connect.connectors.mirror.transform_sql import is_of_connectors
 from mirror_connect.connectors.wording import likely_name, successor
@@ -116,12 +116,16 @@ def has_effect(place: Place) -> bool:
     """Whether the name is one that is read where it stands."""
     name = place.name
     if place.level is Level.FLOW:
-        return name in _OF_FLOWS or name.startswith(_OPEN_OF_CONNECTORS) or name in _PREFIXED
+        return name in _OF_FLOWS or _is_open_of_connectors(name) or name in _PREFIXED
     if place.level is Level.CLUSTER and name.startswith(OF_PROCESS):
         return False
     if place.level is Level.CLUSTER:
         return name in _OF_CLUSTERS or name in _OF_KINDS or name.startswith(_OPEN_OF_WORKERS)
     return name in _AT_TOP or (name.startswith(_OPEN_AT_TOP) and not is_of_connectors(name))
+
+
+def _is_open_of_connectors(name: str) -> bool:
+    return name.startswith(_OPEN_OF_CONNECTORS) and name != ALLOWED_PATHS
 
 
 def of_process(name: str) -> bool:
@@ -136,7 +140,7 @@ def better_place(place: Place, targets: Collection[str], flows: Collection[str])
     """
     name = place.name
     flow = next(iter(flows), "SOURCE->TARGET")
-    if place.level is not Level.FLOW and (name in _OF_FLOWS or name.startswith(_OPEN_OF_CONNECTORS)):
+    if place.level is not Level.FLOW and (name in _OF_FLOWS or _is_open_of_connectors(name)):
         of_top = place.level is Level.CLUSTER and has_effect(Place(Level.TOP, "", name))
         return f"{flow}.{name}, or {name} for all flows" if of_top else f"{flow}.{name}"
     parts = split(name)

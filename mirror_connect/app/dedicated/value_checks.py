@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from mirror_connect.app.config.allowed_paths import LookupPaths, files_of_lookups
 from mirror_connect.app.config.config_providers import Resolved
 from mirror_connect.app.config.exactly_once import SUPPORT, Support
 from mirror_connect.app.config.provider_names import provider_aliases, providers_without_class
@@ -19,7 +20,7 @@ from mirror_connect.app.dedicated.producer_logins import ASKERS, check_producers
 from mirror_connect.app.dedicated.property_places import INTERNAL_REST
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.exactly_once_rules import check_exactly_once
-from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors import MirrorSource, connector_definition
 from mirror_connect.connectors.config.alias_settings import check_aliases
 from mirror_connect.connectors.config.table import BOOLEAN, INT, LIST, LONG, LOW, SHORT, ConfigTable, Key, ValidatedKey
 from mirror_connect.connectors.config.values import trim
@@ -125,6 +126,7 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
         return file.origin_in_connectors(flow.source, flow.target, name)
 
     asked = file.resolve(flow.worker).get(SUPPORT, "").strip().lower()
+    paths = LookupPaths.of(file.resolve(file.process()))
     support = Support(asked) if asked and asked in set(Support) else Support.DISABLED
     for config in flow.connectors.values():
         resolved = file.resolve(config)
@@ -141,6 +143,10 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
         results |= check_aliases(results, own, as_written)
         check_exactly_once(results, definition, resolved, support)
         results |= check_client_properties(resolved, config, OverridePolicy())
+        for name, path in files_of_lookups(own) if isinstance(definition, MirrorSource) else ():
+            # By its path alone: the file may come later.
+            if not results[name].errors and paths.permitted(path) is None:
+                results[name].errors.append(str(ConfigError(name, as_written[name], paths.refusal())))
         for result in results.values():
             missing = None if origin(result.name) else _missing_login(file, flow, result, origin)
             yield from _errors(file, result, origin) if missing is None else (missing,)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mirror_connect.app.config.allowed_paths import NO_FILES, files_of_lookups
 from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest, InvalidConfig
@@ -35,6 +36,8 @@ from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, cla
 VERSION: Final = "connector.plugin.version"
 # The longest that a request waits until a class of the user's is made.
 CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
+# The same until the file of a lookup is open.
+LOOKING_S: Final = 10.0
 
 
 async def _no_errors(_: Mapping[str, str]) -> list[str]:
@@ -43,6 +46,10 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
 
 async def _is_right(_: RecordTransform) -> None:
     return None
+
+
+def _no_files(_: str) -> str:
+    return NO_FILES.refusal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class ConfigRules:
     `target_errors` finds settings of a resolved config that lead to another cluster than the rest; it may ask clusters.
 
     `statement_error` asks whether a statement or function can be applied: None, or the wrong setting with one line.
+
+    `lookup_problem` says why the file of a lookup can't be read, None if it can; it blocks.
     """
 
     override_policy: OverridePolicy = field(default_factory=OverridePolicy)
@@ -63,6 +72,7 @@ class ConfigRules:
     derived: bool = False
     exactly_once: Support = Support.DISABLED
     statement_error: Callable[[RecordTransform], Awaitable[tuple[str, str] | None]] = _is_right
+    lookup_problem: Callable[[str], str | None] = _no_files
 
 
 class Validation:
@@ -75,6 +85,8 @@ class Validation:
         self._notices = notices
         # Threads of their own: slow classes of users delay only requests that name such classes.
         self._making = ThreadPoolExecutor(max_workers=2, thread_name_prefix="user-classes")
+        # A share that does not answer delays only requests with lookups.
+        self._looking = ThreadPoolExecutor(max_workers=2, thread_name_prefix="lookup-files")
         # A config of megabytes takes seconds: on the loop it would delay heartbeats until the worker loses its leadership.
         self._judging = ThreadPoolExecutor(max_workers=2, thread_name_prefix="validation")
 
@@ -95,8 +107,7 @@ class Validation:
             return judged, infos(resolved[CLASS] or "", definition.validation_order, judged.values())
 
         judged, answer = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
-        problems = await self._of_user_classes(judged, resolved, config)
-        problems |= await self._of_statement(judged, resolved)
+        problems = await self._found_elsewhere(judged, resolved, config)
         for info in answer["configs"]:
             errors = problems.get(info["value"]["name"], [])
             info["value"]["errors"].extend(errors)
@@ -134,8 +145,7 @@ class Validation:
         if isinstance(judged, list):
             return judged
         errors = [error for result in judged.values() for error in result.errors]
-        errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
-        errors += [error for each in (await self._of_statement(judged, resolved)).values() for error in each]
+        errors += [error for each in (await self._found_elsewhere(judged, resolved, config)).values() for error in each]
         # Connect would store a config with nulls, and could never start the connector.
         nulls = [name for name, value in config.items() if value is None and not judged[name].errors]
         errors += [NULL_REFUSED] * len(nulls)
@@ -161,6 +171,33 @@ class Validation:
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)
 
+    async def _found_elsewhere(
+        self, judged: Mapping[str, ValidatedKey], resolved: Config, config: Config
+    ) -> dict[str, list[str]]:
+        """Errors, by setting, for which more than the tables is asked: classes of the user's, files, and Spark."""
+        found = await self._of_user_classes(judged, resolved, config)
+        # The last two once all that is known without them is right.
+        if not judged.keys() & {SQL, PYTHON} or any(
+            judged[name].errors for name in judged if name.startswith(OF_STATEMENTS)
+        ):
+            return found
+        return found | (await self._of_lookups(resolved, config) or await self._of_statement(resolved))
+
+    async def _of_lookups(self, resolved: Config, config: Config) -> dict[str, list[str]]:
+        """Why the worker can't read files of lookups, by setting."""
+        found = {}
+        for name, path in files_of_lookups(set_values(resolved)):
+            if (problem := await self._of_file(path)) is not None:
+                found[name] = [str(ConfigError(name, config.get(name), problem))]
+        return found
+
+    async def _of_file(self, path: str) -> str | None:
+        try:
+            async with asyncio.timeout(LOOKING_S):
+                return await asyncio.get_running_loop().run_in_executor(self._looking, self._rules.lookup_problem, path)
+        except TimeoutError:
+            return f"to open it took more than {LOOKING_S:g} s: look for a share that does not answer"
+
     async def _of_user_classes(
         self, judged: Mapping[str, ValidatedKey], resolved: Config, config: Config
     ) -> dict[str, list[str]]:
@@ -178,15 +215,8 @@ class Validation:
                 found[name] = [str(ConfigError(name, config.get(name), text))]
         return found
 
-    async def _of_statement(self, judged: Mapping[str, ValidatedKey], resolved: Config) -> dict[str, list[str]]:
-        """What Spark says of the statement, by setting. It is asked once all that is known without it is right.
-
-        Or what is wrong with the function.
-        """
-        if not judged.keys() & {SQL, PYTHON} or any(
-            judged[name].errors for name in judged if name.startswith(OF_STATEMENTS)
-        ):
-            return {}
+    async def _of_statement(self, resolved: Config) -> dict[str, list[str]]:
+        """What Spark says of the statement, or what is wrong with the function, by setting."""
         transform = transform_of(resolved)
         found = None if transform is None else await self._rules.statement_error(transform)
         return {} if found is None else {found[0]: [f"Invalid {found[0]}: {found[1]}"]}

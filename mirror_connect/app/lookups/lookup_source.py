@@ -6,12 +6,13 @@ What is read is whole and of one moment, or it is an error.
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Mapping
 from typing import Final
 
+from mirror_connect.app.config.allowed_paths import NO_FILES, LookupPaths
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError, LoadedLookup
+from mirror_connect.app.lookups.lookup_file import opened_lookup
 from mirror_connect.app.lookups.lookup_table import MOST_BYTES, MOST_ROWS, TopicRow, table_of_file, table_of_records
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.lookups import SOURCE, Format, Lookup, columns_of, format_of, topic_of
@@ -28,40 +29,37 @@ _MOST_FILE: Final = MOST_BYTES
 
 
 def read_lookup(
-    lookup: Lookup, properties: Mapping[str, str], client_id: str, known: object = None
+    lookup: Lookup,
+    properties: Mapping[str, str],
+    client_id: str,
+    known: object = None,
+    *,
+    paths: LookupPaths = NO_FILES,
 ) -> LoadedLookup | None:
     """The lookup; None if its stamp is the known one. `properties`: of the cluster's consumer, if it is a topic.
 
-    BadLookupError, ClusterUnreachable, NotAuthorized.
+    `paths`: where its file may be. BadLookupError, ClusterUnreachable, NotAuthorized.
     """
     if format_of(lookup.location) is Format.TOPIC:
         return _topic(lookup, properties, client_id, known)
-    return _file(lookup, known)
+    return _file(lookup, known, paths)
 
 
-def _file(lookup: Lookup, known: object) -> LoadedLookup | None:
-    try:
-        # A pipe would never end, and to open one must not wait for its writer.
-        with open(lookup.location, "rb", buffering=0, opener=_without_waiting) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise BadLookupError("it is no regular file")
-            before = _stamp(found)
-            if before == known:
-                return None
-            content = file.read(_MOST_FILE + 1)
-            after = _stamp(os.fstat(file.fileno()))
-    except OSError as error:
-        raise BadLookupError(f"it can't be read: {error.strerror}") from None
+def _file(lookup: Lookup, known: object, paths: LookupPaths) -> LoadedLookup | None:
+    with (
+        opened_lookup(lookup.location, paths) as descriptor,
+        open(descriptor, "rb", buffering=0, closefd=False) as file,
+    ):
+        before = _stamp(os.fstat(descriptor))
+        if before == known:
+            return None
+        content = file.read(_MOST_FILE + 1)
+        after = _stamp(os.fstat(descriptor))
     if len(content) > _MOST_FILE:
         raise BadLookupError(f"it has more than {_MOST_FILE >> 20} MiB")
     if before != after:
         raise BadLookupError("it was written to while it was read: write another file, and rename it")
     return LoadedLookup(table_of_file(content, format_of(lookup.location), lookup.columns), after)
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _stamp(found: os.stat_result) -> object:

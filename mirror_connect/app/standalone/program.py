@@ -46,7 +46,7 @@ class StandaloneWorker:
             self._lock.release(killed=killed)
             raise
         self._url = listeners.url
-        self._process = Process(config.spark, forget_all_but, launched, config.metrics)
+        self._process = Process(config.spark, forget_all_but, launched, config.metrics, config.lookup_paths)
         backing = FileBacking(config.offsets_file, config.offset_flush_interval_ms, self._url, after_a_kill=killed)
         self._membership = backing.membership
         self.worker = Worker(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError, LoadedLookup
-from mirror_connect.app.supervisor.lookup_reads import Read, client_of, line_of, read, stream
+from mirror_connect.app.supervisor.lookup_reads import Read, client_of, line_of, read_topics, stream
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.log_format import ConnectorName
@@ -75,7 +75,7 @@ class _Kept:
 class LookupKeeper:
     """See the module. `clock` gives seconds. `read`: see lookup_reads."""
 
-    def __init__(self, clock: Callable[[], float], read: Read = read) -> None:
+    def __init__(self, clock: Callable[[], float], read: Read = read_topics) -> None:
         self._clock = clock
         self._read = read
         self._kept: dict[object, _Kept] = {}

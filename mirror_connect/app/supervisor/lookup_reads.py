@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
+from mirror_connect.app.config.allowed_paths import NO_FILES, LookupPaths
 from mirror_connect.app.lookups.loaded_lookup import LoadedLookup
 from mirror_connect.connectors.mirror.lookups import LOOKUP, SOURCE, Format, Lookup, format_of, topic_of
 from mirror_connect.connectors.mirror.settings import source_consumer, target_consumer
@@ -29,11 +30,18 @@ def line_of(lookup: Lookup, problem: str) -> str:
 # Most workers need neither of these nor Arrow, which takes 40 MB.
 
 
-def read(lookup: Lookup, client: Mapping[str, str], client_id: str, known: object) -> LoadedLookup | None:
-    """See read_lookup. It blocks."""
-    from mirror_connect.app.lookups.lookup_source import read_lookup  # noqa: PLC0415 — see above
+def reader(paths: LookupPaths) -> Read:
+    """What reads topics, and files that are in these paths. See read_lookup. It blocks."""
 
-    return read_lookup(lookup, client, client_id, known)
+    def read(lookup: Lookup, client: Mapping[str, str], client_id: str, known: object) -> LoadedLookup | None:
+        from mirror_connect.app.lookups.lookup_source import read_lookup  # noqa: PLC0415 — see above
+
+        return read_lookup(lookup, client, client_id, known, paths=paths)
+
+    return read
+
+
+read_topics: Final = reader(NO_FILES)
 
 
 def stream(lookup: Lookup, table: Any, keys: tuple[str, ...]) -> bytes:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError
-from mirror_connect.app.supervisor.lookup_reads import Read, client_of, line_of, read, stream
+from mirror_connect.app.supervisor.lookup_reads import Read, client_of, line_of, read_topics, stream
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.mirror.lookups import Lookup
 from mirror_connect.connectors.mirror.settings import client_id
@@ -45,7 +45,7 @@ class PreviewRun:
 class PreviewLookups:
     """See the module. `read`: see lookup_reads."""
 
-    def __init__(self, read: Read = read) -> None:
+    def __init__(self, read: Read = read_topics) -> None:
         self._read = read
         self._runs: dict[str, PreviewRun] = {}
         # Not those of tasks, which must not wait for previews. Few, as each may have 32 MiB.

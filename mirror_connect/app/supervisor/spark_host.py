@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
+from mirror_connect.app.config.allowed_paths import NO_FILES, LookupPaths
 from mirror_connect.app.exposition.measured import JvmFigures, MeasuredSpark, together
 from mirror_connect.app.supervisor.cluster_executors import ClusterExecutors
 from mirror_connect.app.supervisor.executor_placement import ExecutorPlacement
@@ -28,6 +29,7 @@ from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import Application, NewApplication
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
+from mirror_connect.app.supervisor.lookup_reads import reader
 from mirror_connect.app.supervisor.preview_lookups import PreviewLookups
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
 from mirror_connect.app.supervisor.spark_questions import SparkQuestions
@@ -118,7 +120,7 @@ class _SharedProcess:
 class SparkHost:
     """See the module. `spark`: the properties spark.*; `clock` gives seconds.
 
-    `launched`: the first application, which exists already.
+    `launched`: the first application, which exists already. `lookup_paths`: where files of lookups may be.
     """
 
     def __init__(
@@ -128,7 +130,9 @@ class SparkHost:
         launched: LaunchedSpark | None = None,
         new_application: NewApplication = SparkApplication,
         clock: Callable[[], float] = time.monotonic,
+        lookup_paths: LookupPaths = NO_FILES,
     ) -> None:
+        self.lookup_paths: Final = lookup_paths
         self.master: Final = spark.get("spark.master", "local[64,4]")
         # Whether tasks run on other machines: their processes can't be seen from here.
         self.is_remote: Final = not is_local(self.master)
@@ -157,7 +161,7 @@ class SparkHost:
         self.executors: Final = ClusterExecutors(clock, self._runs)
         self.placement: Final = ExecutorPlacement(self._runs, self.executors)
         self.questions: Final = SparkQuestions(lambda: self.computing.absence, self._look_for_statements)
-        self.preview_lookups: Final = PreviewLookups()
+        self.preview_lookups: Final = PreviewLookups(reader(lookup_paths))
         self._shared: _SharedProcess | None = None
         # Processes that it was, which have hung on a cluster.
         self._renewed: set[TaskProcess] = set()

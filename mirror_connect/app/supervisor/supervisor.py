@@ -18,6 +18,7 @@ from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.lookup_keeper import LookupKeeper
+from mirror_connect.app.supervisor.lookup_reads import reader
 from mirror_connect.app.supervisor.other_workers import OtherWorker
 from mirror_connect.app.supervisor.readiness import Readiness, SparkReadiness
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -55,7 +56,7 @@ class Supervisor:
         self._runs = TaskRuns(spark, clock, self._keep_only)
         self._restarts = TaskRestarts(self._runs, clock)
         self._readiness = SparkReadiness(lambda: spark.copying.slots, clock)
-        self._lookups = LookupKeeper(clock)
+        self._lookups = LookupKeeper(clock, reader(spark.lookup_paths))
         self._watch = TaskWatch(self._runs, self._restarts, spark, clock, self._look)
         self.requests: Final = TaskRequests(
             self._runs,

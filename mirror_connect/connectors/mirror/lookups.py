@@ -14,6 +14,10 @@ from typing import Final
 LOOKUP: Final = "spark.transform.lookup."
 SCHEMA: Final = ".schema"
 REFRESH: Final = f"{LOOKUP}refresh.interval.seconds"
+# Of the worker: in which directories files of lookups may be.
+ALLOWED_PATHS: Final = f"{LOOKUP}allowed.paths"
+# These begin as the settings of lookups do.
+NO_LOOKUPS: Final = frozenset({REFRESH, ALLOWED_PATHS})
 MOST_LOOKUPS: Final = 10
 # Of a schema.
 MOST_CHARACTERS: Final = 20_000
@@ -177,7 +181,7 @@ def problems_of(config: Config) -> dict[str, str]:
     found: dict[str, str] = {}
     names = _names(config)
     for setting in config:
-        if not setting.startswith(LOOKUP) or setting == REFRESH:
+        if not setting.startswith(LOOKUP) or setting in NO_LOOKUPS:
             continue
         name = setting.removeprefix(LOOKUP)
         if name.endswith(SCHEMA):
@@ -224,6 +228,6 @@ def _names(config: Config) -> set[str]:
         name
         for setting in config
         if setting.startswith(LOOKUP)
-        and setting != REFRESH
+        and setting not in NO_LOOKUPS
         and not (name := setting.removeprefix(LOOKUP)).endswith(SCHEMA)
     }

@@ -14,8 +14,18 @@ from typing import Any, Final
 
 from mirror_connect.connectors.config.table import LOW, PASSWORD, STRING, Key, ValidatedKey
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.lookups import LOOKUP, REFRESH, SCHEMA, Lookup, lookups_of, problems_of
+from mirror_connect.connectors.mirror.lookups import (
+    ALLOWED_PATHS,
+    LOOKUP,
+    NO_LOOKUPS,
+    REFRESH,
+    SCHEMA,
+    Lookup,
+    lookups_of,
+    problems_of,
+)
 from mirror_connect.connectors.secrets import HIDDEN
+from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING
 
 OF_STATEMENTS: Final = "spark.transform."
 SQL: Final = f"{OF_STATEMENTS}sql"
@@ -40,11 +50,13 @@ Config = Mapping[str, str | None]
 
 
 _NAMES: Final = (SQL, VALUE_SCHEMA, KEY_SCHEMA, PYTHON, TIMEOUT, REFRESH)
+# In the worker's file, and not Spark's.
+OF_WORKERS: Final = frozenset({ALLOWED_SETTING, ALLOWED_PATHS})
 
 
 def is_of_connectors(name: str) -> bool:
-    """Whether a connector's config has this setting. Any other `spark.transform.NAME` is of Spark, in the worker's file."""
-    return name in _NAMES or name.startswith((SECRET, LOOKUP))
+    """Whether a connector's config has this setting. Any other `spark.transform.NAME` is one of the worker's file."""
+    return name in _NAMES or (name.startswith((SECRET, LOOKUP)) and name not in OF_WORKERS)
 
 
 def check_unknown(results: dict[str, ValidatedKey], config: Config) -> None:
@@ -53,7 +65,7 @@ def check_unknown(results: dict[str, ValidatedKey], config: Config) -> None:
         if not setting.startswith(OF_STATEMENTS) or is_of_connectors(setting):
             continue
         name = setting.removeprefix(OF_STATEMENTS)
-        near = _near(name)
+        near = "it belongs in the worker's file" if setting in OF_WORKERS else _near(name)
         if near is None:
             there = ", ".join((*_NAMES, f"{SECRET}NAME", f"{LOOKUP}NAME"))
             near = f"there are {there}. A setting of Spark belongs in the worker's file"
@@ -186,7 +198,7 @@ def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Conf
 
 def check_lookups(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> list[str]:
     """Adds an entry with its errors for each setting of a lookup. Returns these settings."""
-    settings = sorted(each for each in config if each.startswith(LOOKUP) and each != REFRESH)
+    settings = sorted(each for each in config if each.startswith(LOOKUP) and each not in NO_LOOKUPS)
     problems = problems_of(config)
     for setting in dict.fromkeys((*settings, *problems)):
         found = results.setdefault(setting, ValidatedKey(setting, None, None, None, []))

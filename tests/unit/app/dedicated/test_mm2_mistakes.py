@@ -130,6 +130,13 @@ NAMES = "names of topics have letters, digits, dots, _ and - only, at most 249 o
             id="no_boolean",
         ),
         pytest.param(
+            "A->B.spark.transform.lookup.r=/r.csv\nA->B.spark.transform.lookup.r.schema=id INT\n"
+            "A->B.spark.transform.sql=SELECT * FROM records\nspark.transform.lookup.allowed.paths=/etc,/r.csv.d\n",
+            "ERROR :5: A->B.spark.transform.lookup.r=/r.csv: the worker's file must allow it: "
+            "spark.transform.lookup.allowed.paths has /etc, /r.csv.d. Add the file's directory there",
+            id="a_lookup_in_no_permitted_directory",
+        ),
+        pytest.param(
             "tasks.max=many\n",
             "ERROR :5: tasks.max=many: Not a number of type INT; write a whole number",
             id="no_number",

@@ -78,11 +78,19 @@ def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
 def test_a_secret_of_a_statement_belongs_to_a_flow(tmp_path: Path) -> None:
     known = "A->B.spark.transform.sql=SELECT * FROM records\nA->B.spark.transform.secret.pepper=x\n"
     known += "A->B.spark.transform.lookup.r=/r.csv\nA->B.spark.transform.lookup.r.schema=id INT\n"
+    known += "spark.transform.lookup.allowed.paths=/\n"
     assert shown(tmp_path, ONE_FLOW + known) == []
     text = "it has no effect at the top level; write A->B.spark.transform.secret.pepper"
     assert shown(tmp_path, f"{ONE_FLOW}spark.transform.secret.pepper=x\n") == [
         f"WARNING :5: spark.transform.secret.pepper: {text}"
     ]
+
+
+def test_where_files_of_lookups_may_be_belongs_to_the_process(tmp_path: Path) -> None:
+    name = "spark.transform.lookup.allowed.paths"
+    for place in ("A->B.", "B."):
+        found = findings(written(tmp_path, f"{ONE_FLOW}{place}{name}=/\n"))
+        assert [each.remedy for each in found if each.code is FindingCode.NAME_WITHOUT_EFFECT] == [f"write {name}"]
 
 
 @pytest.mark.parametrize(

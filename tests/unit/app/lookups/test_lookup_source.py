@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.app.config.allowed_paths import LookupPaths
 from mirror_connect.app.lookups import lookup_source, lookup_table
 from mirror_connect.app.lookups.loaded_lookup import BadLookupError
 from mirror_connect.app.lookups.lookup_source import read_lookup
@@ -25,35 +26,39 @@ def regions(folder: Path) -> Lookup:
     return Lookup("regions", "id STRING", str(folder / "regions.csv"))
 
 
+def read_file(lookup: Lookup, known: object = None) -> Any:
+    return read_lookup(lookup, {}, "", known, paths=LookupPaths((os.path.dirname(lookup.location),)))
+
+
 def test_a_file_is_read_again_only_if_it_has_changed(tmp_path: Path) -> None:
     lookup = regions(tmp_path)
     path = Path(lookup.location)
     path.write_text("id\nDE\n")
-    found = read_lookup(lookup, {}, "")
+    found = read_file(lookup)
     assert found is not None
     assert found.table.to_pylist() == [{"id": "DE"}]
-    assert read_lookup(lookup, {}, "", found.stamp) is None
+    assert read_file(lookup, found.stamp) is None
     os.utime(path, ns=(1, 1))
-    assert read_lookup(lookup, {}, "", found.stamp) is not None
+    assert read_file(lookup, found.stamp) is not None
 
 
 def test_a_file_that_is_none_is_an_error_and_nothing_waits_for_it(tmp_path: Path) -> None:
     lookup = regions(tmp_path)
     with pytest.raises(BadLookupError, match="No such file"):
-        read_lookup(lookup, {}, "")
+        read_file(lookup)
     os.mkfifo(lookup.location)
     with pytest.raises(BadLookupError, match="no regular file"):
-        read_lookup(lookup, {}, "")
+        read_file(lookup)
     writer = os.open(lookup.location, os.O_RDWR)
     try:
         with pytest.raises(BadLookupError, match="no regular file"):
-            read_lookup(lookup, {}, "")
+            read_file(lookup)
     finally:
         os.close(writer)
     os.unlink(lookup.location)
     os.mkdir(lookup.location)
     with pytest.raises(BadLookupError):
-        read_lookup(lookup, {}, "")
+        read_file(lookup)
 
 
 def test_a_file_is_not_taken_while_it_is_written_to_nor_one_that_is_too_large(
@@ -65,11 +70,11 @@ def test_a_file_is_not_taken_while_it_is_written_to_nor_one_that_is_too_large(
     stamps = iter(((1,), (2,)))
     monkeypatch.setattr(lookup_source, "_stamp", lambda _: next(stamps))
     with pytest.raises(BadLookupError, match="written to"):
-        read_lookup(lookup, {}, "")
+        read_file(lookup)
     monkeypatch.undo()
     monkeypatch.setattr(lookup_source, "_MOST_FILE", 5)
     with pytest.raises(BadLookupError, match="more than"):
-        read_lookup(lookup, {}, "")
+        read_file(lookup)
 
 
 class Cluster:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import uvicorn
 
+from mirror_connect.app.config.allowed_paths import LookupPaths
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.internal_api import PIECE_BYTES, create_internal_application
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -41,7 +42,7 @@ class Specs(FakeSpecs):
 class Server:
     def __init__(self) -> None:
         self.specs = Specs()
-        self.spark = SparkHost({})
+        self.spark = SparkHost({}, lookup_paths=LookupPaths(("/",)))
         self.supervisor = Supervisor(self.spark, self.specs, lambda: 8.0)
         config = {"connector.class": "X", ASSIGNED_PARTITIONS: "t-0"}
         self.supervisor.want(

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.app.config.allowed_paths import LookupPaths
+from mirror_connect.app.supervisor.lookup_reads import reader
 from mirror_connect.app.supervisor.preview_lookups import LookupRefused, PreviewLookups
 from mirror_connect.app.supervisor.spark_questions import MOST_WAITING, SparkAway, SparkQuestions
 from mirror_connect.app.supervisor.statement_reader import StatementReader
@@ -152,7 +154,7 @@ async def test_spark_gets_a_token_for_the_lookups_of_one_preview() -> None:
 
 
 async def test_a_lookup_that_can_not_be_read_is_told_at_once() -> None:
-    questions, lookups = SparkQuestions(lambda: None), PreviewLookups()
+    questions, lookups = SparkQuestions(lambda: None), PreviewLookups(reader(LookupPaths(("/no",))))
     asking = asyncio.create_task(StatementReader(questions, lookups, local=True).transformed(JOINED, [], {"name": "c"}))
     question = await questions.next(LONG_S)
     assert question is not None

@@ -45,6 +45,8 @@ def test_a_statement_is_told_as_one() -> None:
         ("spark.transform.secrets.salt", "did you mean spark.transform.secret.salt?"),
         ("spark.transform.lookups.regions.schema", "did you mean spark.transform.lookup.regions.schema?"),
         ("spark.transform.driver.memory", "A setting of Spark belongs in the worker's file"),
+        ("spark.transform.lookup.allowed.paths", "it belongs in the worker's file"),
+        ("spark.transform.python.allowed", "it belongs in the worker's file"),
     ],
 )
 @pytest.mark.parametrize("more", [FUNCTION, {"spark.transform.sql": "SELECT * FROM records"}, {}])
