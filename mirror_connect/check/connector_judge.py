@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from mirror_connect.app.config.allowed_paths import LookupPaths, files_of_lookups
 from mirror_connect.app.config.config_providers import has_reference
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.errors import BadRequest
@@ -18,7 +19,7 @@ from mirror_connect.check.connector_deviations import OF_CHECKPOINT, OF_HEARTBEA
 from mirror_connect.check.deviations import BYTES_INSTEAD, Row, row_of
 from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
 from mirror_connect.check.worker_deviations import OF_WORKERS
-from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
+from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, MirrorSource, connector_definition
 from mirror_connect.connectors.config.alias_settings import (
     idle_alias_settings,
     plugin_table,
@@ -29,6 +30,7 @@ from mirror_connect.connectors.config.alias_settings import (
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS, written_by
 from mirror_connect.connectors.config.table import NULL_REFUSED
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.transforms import is_json, looked_into
 from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER, KNOWN_CLASSES, PREDICATE, TRANSFORMATION
 from mirror_connect.connectors.user_code.user_class import SETTINGS, is_user_class
@@ -77,12 +79,14 @@ def judge_connector(
     policy: OverridePolicy | None = None,
     support: Support = Support.ENABLED,
     *,
+    paths: LookupPaths | None = None,
     of_flow: bool = False,
 ) -> list[Judgement]:
     """A judgement for each property, in the config's order, then for those that are missing.
 
     `policy`: the worker's for overrides, if it is known. `support`: its exactly.once.source.support; a worker that is not
-    known takes what its connectors require. Of a connector that does not exist here, only the class is judged.
+    known takes what its connectors require. `paths`: where it reads files of lookups, if it is known. Of a connector that
+    does not exist here, only the class is judged.
     `of_flow`: the config is that of a flow of the dedicated MirrorMaker, which all three connectors get.
     """
     class_name = config.get(CLASS)
@@ -99,6 +103,9 @@ def judge_connector(
         config = definition.of_flow(config)
     referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
     errors = _errors(definition, config, referenced, policy or OverridePolicy(), support)
+    if paths is not None and isinstance(definition, MirrorSource):
+        known = {name: value for name, value in config.items() if name not in referenced}
+        errors = _forbidden_lookups(known, paths) | errors
     idle = idle_transaction_settings(config, support)
     found = []
     for name, value in config.items():
@@ -115,6 +122,15 @@ def judge_connector(
         else:
             found.append(_accepted(definition, name, value or "", config))
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
+
+
+def _forbidden_lookups(config: Config, paths: LookupPaths) -> dict[str, str]:
+    """The errors of files by their paths alone: they are on the worker's host."""
+    return {
+        name: str(ConfigError(name, path, paths.refusal()))
+        for name, path in files_of_lookups(config)
+        if paths.permitted(path) is None
+    }
 
 
 def _idle_of_alias(name: str, config: Config, referenced: set[str]) -> Judgement | None:

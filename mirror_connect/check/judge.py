@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from mirror_connect.app.config.allowed_paths import LookupPaths
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
@@ -31,9 +32,12 @@ def check_file(path: str, worker: str = DEFAULT_WORKER, user: str | None = None)
     kind = documents[0].kind if len(documents) == 1 else "connectors"
     if Path(path).suffix in YAML:
         kind = "strimzi"
-    policy = next((override_policy(each.texts()) for each in documents if each.kind == WORKER), None)
-    support = next((support_of(each.texts()) for each in documents if each.kind == WORKER), Support.ENABLED)
-    parts = [_part(each, policy, support) for each in documents]
+    of_worker = next((each.texts() for each in documents if each.kind == WORKER), None)
+    if of_worker is None:
+        parts = [_part(each) for each in documents]
+    else:
+        policy, support, paths = override_policy(of_worker), support_of(of_worker), LookupPaths.of(of_worker)
+        parts = [_part(each, policy, support, paths) for each in documents]
     links = _links(documents, worker, user) if CONNECTOR in kinds else []
     return Report(path, kind, parts, links)
 
@@ -47,18 +51,23 @@ def _check_mm2(path: str, document: Document) -> Report:
 def check_worker(url: str, login: tuple[str, str] | None = None) -> Report:
     """Of the connectors of a running worker. UnknownDocument."""
     running = ask(url, login)
-    parts = [_part(each, None) for each in running.connectors]
+    parts = [_part(each) for each in running.connectors]
     none = ["It has no connectors."] if not parts else []
     user = login[0] if login else urlsplit(url).username
     links = _links(running.connectors, running.url, user)
     return Report(running.url, "running-worker", parts, links, [f"{running.about}.", *none, UNSEEN])
 
 
-def _part(document: Document, policy: OverridePolicy | None, support: Support = Support.ENABLED) -> Part:
+def _part(
+    document: Document,
+    policy: OverridePolicy | None = None,
+    support: Support = Support.ENABLED,
+    paths: LookupPaths | None = None,
+) -> Part:
     if document.kind == WORKER:
         judged = judge_worker({**document.defaults, **document.texts()})
     else:
-        judged = judge_connector(document.config(), policy, support)
+        judged = judge_connector(document.config(), policy, support, paths=paths)
     found = [_finding(document, each) for each in judged if each.name not in document.defaults]
     return Part(document.name, _described(document), found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_connect.app.config.allowed_paths import NO_FILES, LookupPaths
 from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
@@ -147,6 +148,22 @@ def test_the_workers_override_policy_counts() -> None:
     config = {**SOURCE, "producer.override.acks": "all"}
     judged = {each.name: each.verdict for each in judge_connector(config, OverridePolicy.of("None", ()))}
     assert judged["producer.override.acks"] is Verdict.REFUSED
+
+
+def test_where_the_worker_reads_files_of_lookups_counts_if_it_is_known() -> None:
+    name = "spark.transform.lookup.r"
+    config = {**SOURCE, "spark.transform.sql": "SELECT 1", name: "/data/none.csv", f"{name}.schema": "id INT"}
+
+    def verdict(paths: LookupPaths | None) -> Judgement:
+        return {each.name: each for each in judge_connector(config, paths=paths)}[name]
+
+    assert verdict(None).verdict is Verdict.DIFFERENT
+    assert verdict(LookupPaths(("/data",))).verdict is Verdict.DIFFERENT
+    refused = verdict(NO_FILES)
+    assert (refused.verdict, "spark.transform.lookup.allowed.paths is not set" in refused.text) == (
+        Verdict.REFUSED,
+        True,
+    )
 
 
 def test_a_text_that_quotes_a_secret_hides_it() -> None:

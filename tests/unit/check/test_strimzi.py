@@ -28,6 +28,42 @@ spec:
 """
 
 
+CONNECT = """\
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaConnect
+metadata: {name: c}
+spec:
+  bootstrapServers: "b:1"
+  config: {WORKER}
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaConnector
+metadata: {name: m}
+spec:
+  class: org.apache.kafka.connect.mirror.MirrorSourceConnector
+  config:
+    source.cluster.alias: A
+    spark.transform.sql: SELECT 1
+    spark.transform.lookup.r: /data/r.csv
+    spark.transform.lookup.r.schema: id INT
+"""
+
+
+@pytest.mark.parametrize(
+    ("worker", "verdict"),
+    [
+        ("spark.transform.lookup.allowed.paths: /data", Verdict.DIFFERENT),
+        ("offset.flush.interval.ms: 5", Verdict.REFUSED),
+    ],
+)
+def test_the_worker_of_a_file_says_where_files_of_lookups_may_be(tmp_path: Path, worker: str, verdict: Verdict) -> None:
+    path = tmp_path / "connect.yaml"
+    path.write_text(CONNECT.replace("WORKER", worker))
+    parts = check_file(str(path)).parts
+    found = {each.name: each.verdict for part in parts for each in part.findings}
+    assert found["spark.transform.lookup.r"] is verdict
+
+
 def test_a_mirror_maker_is_a_worker_and_the_connectors_of_each_mirror() -> None:
     worker, source, checkpoint, heartbeat = read_documents(FIXTURES / "strimzi-mirror-maker.yaml")
     assert (worker.kind, worker.texts()["exactly.once.source.support"]) == ("worker", "enabled")
