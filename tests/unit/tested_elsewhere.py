@@ -167,7 +167,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "query/sql_errors.py": "tests/spark/query/test_tables.py: needs Spark, through query/run.py",
     "query/tables.py": "tests/unit/query/test_data_source.py: a table of columns, through query/data_source.py",
     "spark_jobs/__main__.py": "tests/unit/spark_jobs/test_application_end.py: what it starts ends with the worker",
-    "spark_jobs/compute/arrow_rows.py": "tests/unit/spark_jobs/compute/test_round_trip.py: rows of all columns, through spark_jobs/compute/round_trip.py",
     "spark_jobs/compute/expressions.py": "tests/spark/statement/test_columns.py: needs Spark, through spark_jobs/compute/statement.py",
     "spark_jobs/compute/json_fields.py": "tests/spark/statement/test_columns.py: needs Spark, through spark_jobs/compute/records_table.py",
     "spark_jobs/compute/known_names.py": "tests/spark/statement/test_refusals.py: needs Spark, through spark_jobs/compute/statement.py",

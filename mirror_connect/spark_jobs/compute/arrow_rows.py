@@ -6,8 +6,10 @@ records: they push those before them through Spark's buffers (`pads`).
 
 from __future__ import annotations
 
+import itertools
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.json_objects import trailing_tokens
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
-from mirror_connect.kafka_io.records.record_columns import BytesColumn, HeadersColumn, read_columns
+from mirror_connect.kafka_io.records.record_columns import BytesColumn, HeadersColumn, RecordColumns, read_columns
 from mirror_connect.spark_jobs.compute.records_table import HEADERS, KEY, PAD, ROW, SECRETS, TIMESTAMP, VALUE
 
 TOPIC: Final = "topic"
@@ -44,8 +46,33 @@ _TYPES: Final[Mapping[str, Any]] = {
 _READ: Final = (TIMESTAMP, KEY, VALUE, HEADERS)
 # The numbers from 0 on, as many as were needed so far.
 _counted = pa.array(range(10_000), pa.int64())
-# For fewer it is quicker to make them anew.
+# For fewer it is quicker to make them one by one.
 _FEW: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPiece:
+    """A piece of a batch, as its records were read. `now_us`: when that was, in microseconds since the epoch.
+
+    `wrong`: of a column of JSON objects, the rows with something behind the object.
+    """
+
+    batch: ProducerBatch
+    partition: TopicPartition
+    now_us: int
+    columns: RecordColumns
+    wrong: Mapping[str, Collection[int]]
+
+    @property
+    def count(self) -> int:
+        """Of its records."""
+        return self.batch.count
+
+    def bytes_column(self, name: str) -> BytesColumn:
+        """That of the keys or of the values."""
+        column = self.columns.keys if name == KEY else self.columns.values
+        assert column is not None
+        return column
 
 
 class Rows:
@@ -82,34 +109,42 @@ class Rows:
         """Takes the values of the secrets, which the next rows have."""
         self._secrets = tuple(secrets[each].encode() for each in self._secret_names)
 
-    def of(self, batch: ProducerBatch, partition: TopicPartition, first_row: int, now_us: int) -> Any:
-        """The rows of an uncompressed batch that `rewrite` has made, numbered from `first_row` on. CorruptBatchError.
+    def read(self, batch: ProducerBatch, partition: TopicPartition, now_us: int) -> ReadPiece:
+        """What rows are made of, of an uncompressed batch that `rewrite` has made. CorruptBatchError.
 
         `now_us`: the time of `processed_at`, in microseconds since 1970.
         """
-        count = batch.count
         found = read_columns(batch, self._read)
+        wrong = {}
+        for name, column in ((KEY, found.keys), (VALUE, found.values)):
+            if column is not None and name in self._objects and (rows := trailing_tokens(column, batch.count)):
+                wrong[name] = frozenset(rows)
+        return ReadPiece(batch, partition, now_us, found, wrong)
+
+    def of(self, pieces: Sequence[ReadPiece], first_row: int) -> Any:
+        """The rows of all these pieces as one batch. `first_row`: the number of the first one.
+
+        Arrow lets other threads run in nearly each of its calls, and on a busy processor each such turn takes up to
+        `sys.getswitchinterval()`. So the calls are as many for a hundred small pieces as for one.
+        """
+        count = sum(each.count for each in pieces)
         arrays = [row_numbers(first_row, count)]
         for name in self._wanted:
             if name == TOPIC:
-                arrays.append(_repeated(partition.topic.encode(), count))
+                runs = ((each.partition.topic.encode(), each.count) for each in pieces)
+                arrays.append(_joined([_repeated(topic, number) for topic, number in _in_runs(runs)]))
             elif name == PARTITION:
-                arrays.append(_numbers(pa.int32(), "i", [partition.partition] * count))
+                arrays.append(_repeated_numbers(pa.int32(), "i", ((p.partition.partition, p.count) for p in pieces)))
             elif name == OFFSET:
-                arrays.append(_offsets(batch))
+                arrays.append(_offsets(pieces))
             elif name == PROCESSED_AT:
-                arrays.append(_numbers(TIME, "q", [now_us] * count))
+                arrays.append(_repeated_numbers(TIME, "q", ((each.now_us, each.count) for each in pieces)))
             elif name == TIMESTAMP:
-                assert found.timestamps is not None
-                arrays.append(pa.Array.from_buffers(TIME, count, [None, pa.py_buffer(found.timestamps.values)]))
+                arrays.append(_timestamps(pieces, count))
             elif name == HEADERS:
-                assert found.headers is not None
-                arrays.append(headers_array(found.headers, count))
+                arrays.append(_joined([_headers_column(each) for each in pieces]))
             else:
-                column = found.keys if name == KEY else found.values
-                assert column is not None
-                contents = bytes_array(column, count, pa.binary())
-                arrays.append(_only_objects(contents, column) if name in self._objects else contents)
+                arrays.append(_contents(pieces, name))
         if self._secret_names:
             secrets = [_repeated(each, count) for each in self._secrets]
             arrays.append(pa.StructArray.from_arrays(secrets, self._secret_names))
@@ -126,12 +161,61 @@ class Rows:
         return pa.RecordBatch.from_arrays([*columns, pad], schema=self.schema)
 
 
-def _only_objects(contents: Any, column: BytesColumn) -> Any:
-    rows = trailing_tokens(column, len(contents))
+def _contents(pieces: Sequence[ReadPiece], name: str) -> Any:
+    """The keys or the values of the pieces."""
+    found: list[Any] = []
+    for small, group in itertools.groupby(pieces, lambda each: each.count <= _FEW):
+        if small:
+            found.append(pa.array([content for each in group for content in _contents_list(each, name)], pa.binary()))
+        else:
+            found += [_contents_array(each, name) for each in group]
+    return _joined(found)
+
+
+def _contents_list(piece: ReadPiece, name: str) -> list[bytes | None]:
+    """The keys or the values of a piece, those that are no object as empty."""
+    column, wrong = piece.bytes_column(name), piece.wrong.get(name, ())
+    validity, data = column.validity, memoryview(column.data)
+    at = memoryview(column.offsets).cast("B").cast("i")
+    found: list[bytes | None] = []
+    for row in range(piece.count):
+        if validity is not None and not validity[row >> 3] >> (row & 7) & 1:
+            found.append(None)
+        else:
+            found.append(b"" if row in wrong else bytes(data[at[row] : at[row + 1]]))
+    return found
+
+
+def _contents_array(piece: ReadPiece, name: str) -> Any:
+    contents = bytes_array(piece.bytes_column(name), piece.count, pa.binary())
+    rows = piece.wrong.get(name)
     if not rows:
         return contents
-    wrong = pc.is_in(row_numbers(0, len(contents)), pa.array(rows, pa.int64()))
+    wrong = pc.is_in(row_numbers(0, piece.count), pa.array(sorted(rows), pa.int64()))
     return pc.if_else(wrong, pa.scalar(b"", pa.binary()), contents)
+
+
+def _timestamps(pieces: Sequence[ReadPiece], count: int) -> Any:
+    values: list[Any] = []
+    for each in pieces:
+        assert each.columns.timestamps is not None
+        values.append(each.columns.timestamps.values)
+    return pa.Array.from_buffers(TIME, count, [None, pa.py_buffer(values[0] if len(values) == 1 else b"".join(values))])
+
+
+def _headers_column(piece: ReadPiece) -> Any:
+    assert piece.columns.headers is not None
+    return headers_array(piece.columns.headers, piece.count)
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _in_runs(counted: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Neighbours of the same text as one, with the sum of their counts."""
+    for text, group in itertools.groupby(counted, lambda each: each[0]):
+        yield text, sum(count for _, count in group)
 
 
 def row_numbers(first: int, count: int) -> Any:
@@ -145,16 +229,24 @@ def row_numbers(first: int, count: int) -> Any:
     return pc.add(counted.slice(0, count), pa.scalar(first, pa.int64()))
 
 
-def _numbers(kind: Any, code: str, numbers: Any) -> Any:
-    numbers = array(code, numbers)
+def _numbers(kind: Any, code: str, numbers: Iterable[int]) -> Any:
+    numbers = numbers if isinstance(numbers, array) else array(code, numbers)
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
-def _offsets(batch: ProducerBatch) -> Any:
+def _repeated_numbers(kind: Any, code: str, counted: Iterable[tuple[int, int]]) -> Any:
+    numbers = array(code)
+    for number, count in counted:
+        numbers.extend(array(code, [number]) * count)
+    return _numbers(kind, code, numbers)
+
+
+def _offsets(pieces: Sequence[ReadPiece]) -> Any:
     numbers = array("q")
-    for first, count in SourceOffsets(batch).of(0, batch.count):
-        numbers.extend(range(first, first + count))
-    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+    for each in pieces:
+        for first, count in SourceOffsets(each.batch).of(0, each.count):
+            numbers.extend(range(first, first + count))
+    return _numbers(pa.int64(), "q", numbers)
 
 
 def _repeated(text: bytes, count: int) -> Any:

@@ -56,7 +56,7 @@ def _transformed(name: str, rows: Rows, records: Sequence[AskedRecord]) -> Itera
     for number, record in enumerate(records):
         pieces.append(one_record((record.offset, record.timestamp, record.rest)))
         try:
-            batches.append(rows.of(pieces[-1], record.partition, number, now_us))
+            batches.append(rows.of([rows.read(pieces[-1], record.partition, now_us)], number))
         except CorruptBatchError as error:
             failed[number] = str(error)
     made = iter(_made(name, rows, batches))

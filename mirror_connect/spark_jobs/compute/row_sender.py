@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isqrt
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from mirror_connect.connectors.record_errors import RecordError
 from mirror_connect.connectors.task_protocol import SourceRange
 from mirror_connect.kafka_io.records.compiled import SourceOffsets
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
-from mirror_connect.spark_jobs.compute.arrow_rows import Rows
+from mirror_connect.spark_jobs.compute.arrow_rows import ReadPiece, Rows
 from mirror_connect.spark_jobs.compute.batch_pieces import pieces_of
 from mirror_connect.spark_jobs.compute.feeder_socket import END, FeederListener, ended
 from mirror_connect.spark_jobs.compute.sent_pieces import SentPiece, SubmittedBatch
@@ -39,6 +39,8 @@ MESSAGE_BYTES: Final = 1 << 20
 HELD_BYTES: Final = 256 << 10
 # Fewer bytes than these wait for the next flush, without which they would not come back anyway.
 LEAST_BYTES: Final = 32 << 10
+# So many bytes since the last flush show a stream whose rows push out those before them.
+PUSHING_BYTES: Final = 64 << 10
 # Before the first record: Spark is warm when so many answers in a row took no longer than this. That long it may take.
 QUICK_S: Final = 0.004
 QUICK_ANSWERS: Final = 3
@@ -77,11 +79,13 @@ class RowSender:
         # None at the end. No SimpleQueue: see pyproject.toml.
         self._waiting: queue.Queue[SubmittedBatch | _Answered | None] = queue.Queue()
         self._next_row = self._messages = 0
-        # Rows that go with the next message, and their bytes. Each message costs Spark and the feeder half a millisecond.
-        self._held: list[Any] = []
+        # What goes with the next message, and its bytes. Each message costs Spark and the feeder half a millisecond.
+        self._held: list[ReadPiece] = []
         self._held_bytes = 0
         self._flushed_at = 0.0
+        # `_flushing` is set by one thread and cleared by another one: a flush has not come back.
         self._unflushed = self._flushing = False
+        self._unflushed_bytes = 0
         # Rows without a number have come back.
         self._answered = threading.Event()
         self._has_work = self._failed = False
@@ -115,6 +119,8 @@ class RowSender:
 
     def answered(self) -> None:
         """Rows without a number have come back: a flush, or what warms Spark up."""
+        # At once: behind batches that wait in the queue it would come late.
+        self._flushing = False
         self._answered.set()
         self._waiting.put(_Answered())
 
@@ -181,7 +187,6 @@ class RowSender:
                 self._write_held(stream)
                 return
             if isinstance(found, _Answered):
-                self._flushing = False
                 continue
             if not found.batch.dropped:
                 self._send(stream, out, found)
@@ -190,17 +195,21 @@ class RowSender:
             self._on_part(found)
 
     def _next(self) -> SubmittedBatch | _Answered | None:
-        """queue.Empty if a flush is due."""
+        """queue.Empty if a flush is due: also if others wait, unless they push out themselves what was sent before."""
         if not self._unflushed:
             return self._waiting.get()
         wait = self._flushed_at + (FLUSH_AGAIN_S if self._flushing else FLUSH_S) - time.monotonic()
+        if wait <= 0 and self._unflushed_bytes < PUSHING_BYTES:
+            raise queue.Empty
         return self._waiting.get(wait > 0, max(wait, 0.0))
 
     def _flush(self, stream: Any, out: Any) -> None:
         self._write_held(stream)
+        # Before the answer can be there.
+        self._flushing = True
         stream.write_batch(self._encoder.pads)
         out.flush()
-        self._flushed_at, self._unflushed, self._flushing = time.monotonic(), False, True
+        self._flushed_at, self._unflushed, self._unflushed_bytes = time.monotonic(), False, 0
 
     def _send(self, stream: Any, out: Any, submitted: SubmittedBatch) -> None:
         try:
@@ -212,32 +221,39 @@ class RowSender:
 
     def _send_piece(self, stream: Any, out: Any, submitted: SubmittedBatch, piece: ProducerBatch, codec: int) -> None:
         partition = submitted.batch.partition
-        rows = self._encoder.of(piece, partition, self._next_row, time.time_ns() // 1000)
+        read = self._encoder.read(piece, partition, time.time_ns() // 1000)
         too_much = self._too_much_of(partition, piece)
-        if too_much:
-            rows = self._encoder.without(rows, too_much)
         submitted.piece_leaves()
-        self._next_row += piece.count
+        self._unflushed_bytes += len(piece.records)
         most = min(HELD_BYTES, MESSAGE_BYTES // 4)
         if self._held_bytes + len(piece.records) > most:
             self._write_held(stream)
         suspects = self._suspects.get(partition)
         if suspects is not None and suspects.first <= piece.last_offset and piece.first_offset <= suspects.last:
             self._write_held(stream)
-            self._send_carefully(
-                stream, out, SentPiece(submitted, piece, codec, self._messages, too_much=too_much), rows
-            )
+            sent = SentPiece(submitted, piece, codec, self._messages, too_much=too_much)
+            self._send_carefully(stream, out, sent, self._rows_of(read, too_much))
             return
+        alone = len(piece.records) > most or bool(too_much)
+        if alone:
+            self._write_held(stream)
         # Before it is sent: the answer may be there at once.
         self.sent.append(SentPiece(submitted, piece, codec, self._messages, too_much=too_much))
-        if len(piece.records) <= most:
-            self._held.append(rows)
+        if not alone:
+            self._held.append(read)
             self._held_bytes += len(piece.records)
             return
         self._messages += 1
+        rows = self._rows_of(read, too_much)
         size = max(1, piece.count * MESSAGE_BYTES // len(piece.records))
         for at in range(0, piece.count, size):
             stream.write_batch(rows.slice(at, size))
+
+    def _rows_of(self, piece: ReadPiece, without: Collection[int]) -> Any:
+        """Those of one piece; nothing in the rows `without`."""
+        rows = self._encoder.of([piece], self._next_row)
+        self._next_row += piece.count
+        return self._encoder.without(rows, without) if without else rows
 
     def _too_much_of(self, partition: TopicPartition, piece: ProducerBatch) -> tuple[int, ...]:
         """The numbers of those records of a piece."""
@@ -280,11 +296,8 @@ class RowSender:
 
     def _write_held(self, stream: Any) -> None:
         if self._held:
-            stream.write_batch(self._held[0] if len(self._held) == 1 else _as_one(self._held))
+            rows = self._encoder.of(self._held, self._next_row)
+            self._next_row += rows.num_rows
+            stream.write_batch(rows)
             self._held, self._held_bytes = [], 0
             self._messages += 1
-
-
-def _as_one(batches: Sequence[Any]) -> Any:
-    """These batches of rows as one."""
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

@@ -87,7 +87,7 @@ def _transformed(
     failed: dict[int, TransformedRecord] = {}
     for number, (record, piece) in enumerate(zip(records, pieces, strict=True)):
         try:
-            batches.append(rows.of(piece, record.partition, number, now_us))
+            batches.append(rows.of([rows.read(piece, record.partition, now_us)], number))
         except CorruptBatchError as error:
             failed[number] = TransformedRecord(False, record.timestamp, None, str(error))
     made = {each[ROW]: each for each in _collected(statement, _frame(session, statement, rows, batches), lookup)}

@@ -125,7 +125,7 @@ def test_the_process_of_a_function_ends_when_the_task_does(number: int, function
     rows = Rows(COLUMNS, ())
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_batch(rows.of(one_record((7, 0, rest_of(RecordParts(b"k", b"v")))), PARTITION, 0, 0))
+        stream.write_batch(rows.of([rows.read(one_record((7, 0, rest_of(RecordParts(b"k", b"v")))), PARTITION, 0)], 0))
     with contextlib.closing(FeederListener(TOKEN, number)) as listener, ThreadPoolExecutor(1) as pool:
         fed = pool.submit(lambda: list(transformed(TOKEN, number, f"{MODULE}:{function}")))
         with listener.accept(lambda: True) as connection:

@@ -71,6 +71,26 @@ async def test_while_a_flush_is_on_its_way_there_is_no_other_one(monkeypatch: py
     await asyncio.to_thread(spark.trip.close)
 
 
+def test_a_flush_that_is_due_does_not_wait_until_nothing_waits_and_a_full_stream_needs_none() -> None:
+    listener = FeederListener(uuid.uuid4().hex, 0)
+    # It is not run: nobody else takes what is put into its queue.
+    sender = RowSender(listener, Rows(()), "", on_part=lambda _: None, on_failure=lambda _: None)
+    for _ in range(3):
+        sender.answered()
+    sender._unflushed, sender._flushed_at = True, time.monotonic() - row_sender.FLUSH_S
+    with pytest.raises(queue.Empty):
+        sender._next()
+    sender._flushing = True
+    assert sender._next() is not None
+    # The answer counts, though others wait in front of it.
+    sender.answered()
+    with pytest.raises(queue.Empty):
+        sender._next()
+    sender._unflushed_bytes = row_sender.PUSHING_BYTES
+    assert sender._next() is not None
+    listener.close()
+
+
 async def test_batches_that_wait_behind_each_other_go_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_sender, "QUICK_ANSWERS", 0)
     messages: list[int] = []
@@ -133,6 +153,7 @@ def test_the_sender_does_not_wait_for_ever_if_a_flush_becomes_due_as_it_begins_t
 
     def wait_often() -> None:
         for number in range(20_000):
+            sender._unflushed = False
             sender.answered()
             sender._next()
             monkeypatch.setattr(row_sender, "FLUSH_S", 1e-8 * (number % 200))
