@@ -22,7 +22,8 @@ from mirror_connect.app.supervisor import idleness, spark_keeper, task_reports, 
 from mirror_connect.app.supervisor.preview_lookups import LookupRefused
 from mirror_connect.app.supervisor.statement_reader import StatementReader
 from mirror_connect.connectors.mirror.lookups import Lookup
-from mirror_connect.connectors.mirror.transform_sql import MOST_NESTED, SQL, TransformSql
+from mirror_connect.connectors.mirror.sql_limits import MOST_NESTED
+from mirror_connect.connectors.mirror.transform_sql import SQL, TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.records.asked_records import AskedRecord

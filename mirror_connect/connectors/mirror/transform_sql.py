@@ -24,6 +24,7 @@ from mirror_connect.connectors.mirror.lookups import (
     lookups_of,
     problems_of,
 )
+from mirror_connect.connectors.mirror.sql_limits import too_much, too_much_of_a_statement
 from mirror_connect.connectors.secrets import HIDDEN
 from mirror_connect.connectors.user_code.user_function import ALLOWED_SETTING
 
@@ -40,10 +41,6 @@ MOST_SECRETS: Final = 100
 _REFERENCE: Final = "${"
 # `sq1` is as like to `sql` as this.
 _LIKENESS: Final = 0.6
-# Of one statement. Spark's parser needs more than its JVM has for 9,000 nested brackets, and all tasks end with the JVM.
-MOST_CHARACTERS: Final = 20_000
-MOST_NESTED: Final = 50
-_OPENING, _CLOSING = "([<", ")]>"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Config = Mapping[str, str | None]
@@ -136,7 +133,7 @@ def transform_sql_of(config: Config) -> TransformSql | None:
     if not text.strip():
         raise ConfigError(SQL, text, "it has no statement")
     for setting in (SQL, VALUE_SCHEMA, KEY_SCHEMA):
-        if (problem := too_much(config.get(setting) or "")) is not None:
+        if (problem := _too_much(setting, config.get(setting) or "")) is not None:
             raise ConfigError(setting, None, problem)
     secrets = secrets_of_config(config)
     for setting, problem in problems_of(config).items():
@@ -221,21 +218,12 @@ def _problems_of_text(setting: str, text: str, written: str | None) -> list[str]
         return [f"Invalid value {written} for configuration {setting}: it can't come from a config provider: {what}"]
     if not text.strip():
         return [f"Invalid {setting}: it is empty"]
-    problem = too_much(text)
+    problem = _too_much(setting, text)
     return [] if problem is None else [f"Invalid {setting}: {problem}"]
 
 
-def too_much(text: str) -> str | None:
-    """Why Spark is not asked to read a text; None if it can be. Brackets in strings count, too."""
-    if len(text) > MOST_CHARACTERS:
-        return f"more than {MOST_CHARACTERS} characters"
-    depth = 0
-    for character in text:
-        depth += (character in _OPENING) - (character in _CLOSING)
-        if depth > MOST_NESTED:
-            return f"more than {MOST_NESTED} brackets within each other"
-        depth = max(depth, 0)
-    return None
+def _too_much(setting: str, text: str) -> str | None:
+    return too_much_of_a_statement(text) if setting == SQL else too_much(text)
 
 
 def _secret_names(config: Config) -> list[str]:

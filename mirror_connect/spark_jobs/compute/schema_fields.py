@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from mirror_connect.connectors.mirror.sql_text import Kind, outside
+
 # Behind a name a colon may stand, as in STRUCT<id: BIGINT>.
 _FIELD: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s:<>(),`]+))\s*:?\s*(.*)", re.DOTALL)
 _WORD: Final = re.compile(r"\w+")
 _OPENING, _CLOSING = "<(", ">)"
-_QUOTES: Final = "`'\""
 _OF_OTHERS: Final = {"STRUCT", "ARRAY", "MAP"}
 # What may have been meant by a wrong one.
 TYPES: Final = (
@@ -127,13 +128,10 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _unquoted(text: str) -> Iterator[tuple[int, str, int]]:
-    """The characters outside of quotes: place, character, and in how many brackets one is behind it."""
-    depth, quote = 0, ""
-    for place, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in _QUOTES:
-            quote = character
-        else:
-            depth += (character in _OPENING) - (character in _CLOSING)
-            yield place, character, depth
+    """The signs outside of quotes and comments: place, character, and in how many brackets one is behind it."""
+    depth = 0
+    for piece in outside(text):
+        if piece.kind is Kind.SIGN:
+            for place, character in enumerate(piece.text, piece.begin):
+                depth += (character in _OPENING) - (character in _CLOSING)
+                yield place, character, depth

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from mirror_connect.connectors.mirror.sql_text import place_of
 from mirror_connect.connectors.mirror.transform_sql import SQL
 
 if TYPE_CHECKING:
@@ -60,12 +61,6 @@ def class_name(error: BaseException) -> str:
     """The class of an error: of one in the JVM, Java's own."""
     java = getattr(error, "java_exception", None)
     return type(error).__name__ if java is None else str(java.getClass().getName())
-
-
-def place_of(text: str, index: int) -> str:
-    """`line 1, column 8` of a character."""
-    before = text[: max(0, min(index, len(text)))]
-    return f"line {before.count(chr(10)) + 1}, column {len(before) - (before.rfind(chr(10)) + 1) + 1}"
 
 
 @contextmanager

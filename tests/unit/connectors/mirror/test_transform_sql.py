@@ -7,9 +7,9 @@ import pytest
 from mirror_connect.connectors.config.table import LOW, STRING, ConfigTable, Key, ValidatedKey
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+from mirror_connect.connectors.mirror.sql_limits import MOST_CHARACTERS
 from mirror_connect.connectors.mirror.transform_sql import (
     KEY_SCHEMA,
-    MOST_CHARACTERS,
     MOST_SECRETS,
     SECRET,
     SQL,
