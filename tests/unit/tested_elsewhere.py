@@ -178,6 +178,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "spark_jobs/compute/statement.py": "tests/spark/statement/test_columns.py: needs Spark",
     "spark_jobs/compute/statement_answers.py": "tests/spark/test_spark_application.py: needs Spark, through spark_jobs/questions.py",
     "spark_jobs/compute/statement_preview.py": "tests/spark/test_statement_preview.py: needs Spark",
+    "spark_jobs/compute/tree_nodes.py": "tests/spark/statement/test_refusals.py: needs Spark, through spark_jobs/compute/statement.py",
     "spark_jobs/compute/written_columns.py": "tests/spark/statement/test_columns.py: needs Spark, through spark_jobs/compute/statement.py",
     "spark_jobs/copy/acknowledged.py": "tests/unit/spark_jobs/copy/test_transactional_flow.py: what is told when a transaction is committed",
     "spark_jobs/copy/commit_measures.py": "tests/unit/spark_jobs/copy/test_copy_measures.py: measures the commits of a task's source offsets",

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.spark_jobs.compute.statement_error import SUBQUERY, StatementError
+from mirror_connect.spark_jobs.compute.tree_nodes import CATALYST, LEAVES, at, each, kind, nodes, simple
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-_CATALYST: Final = "org.apache.spark.sql.catalyst.expressions."
+# Of expressions within each other. Spark needs stack for each of them, again and again.
+MOST_LEVELS: Final = 200
 # What the time is, which Spark asks once for each epoch.
 _TIMES: Final = frozenset(
     ("CurrentDate", "CurrentTime", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentBatchTimestamp")
@@ -27,7 +29,7 @@ _OUTSIDE: Final = frozenset(
         *("CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentPath", "SparkVersion"),
     )
 )
-_XPATH: Final = f"{_CATALYST}xml."
+_XPATH: Final = f"{CATALYST}xml."
 _NO_IV: Final = ("''", "X''", "CAST('' AS BINARY)")
 _ONE: Final = "a statement sees one record at a time"
 AGGREGATE: Final = f"it is an aggregate function, and {_ONE}. Ask topics such questions with mirror-connect sql"
@@ -63,6 +65,7 @@ _DATES: Final = frozenset(("date", "timestamp", "timestamp_ntz"))
 # As Spark trims them. `epoch` is 1970, and always the same.
 _OF_THE_CLOCK: Final = re.compile(r"[\x00-\x20\x7f]*(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
 _FIXED_LITERAL: Final = re.compile(r"\w+\s*['\"]\s*([+-]?\d|epoch\b)", re.IGNORECASE)
+_ANOTHER: Final = "a record that is copied again after a crash would become another one"
 _CLOCK: Final = (
     "it is the time at which Spark reads the statement, or begins an epoch: "
     "processed_at is the time at which a record is processed"
@@ -108,35 +111,16 @@ def column_of(expression: Any) -> Column:
     return Column(_jvm().org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
 
-def each(sequence: Any) -> Iterator[Any]:
-    """The members of a sequence of Scala's."""
-    iterator = sequence.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
-
-
-def nodes(expression: Any) -> Iterator[Any]:
-    """An expression and all below it, in the order of the text."""
-    yield expression
-    for child in each(expression.children()):
-        yield from nodes(child)
-
-
-def kind(node: Any) -> str:
-    """The simple name of a node's class."""
-    return str(node.getClass().getName()).rpartition(".")[2].rstrip("$")
-
-
-def at(node: Any) -> int | None:
-    """Where a node begins in the statement; None if Spark does not know it."""
-    found = node.origin().startIndex()
-    return int(found.get()) if found.isDefined() else None
-
-
 def check_parsed(session: SparkSession, expression: Any, text: str) -> None:
     """Refuses what can be no expression of one record, as far as the parser shows it. `text`: the statement."""
-    for node in nodes(expression):
-        name = kind(node)
+    for found in nodes(expression):
+        node, name = found.java, found.name
+        if found.level >= MOST_LEVELS:
+            raise StatementError(
+                f"it has more than {MOST_LEVELS} expressions within each other, as a chain of operators has: "
+                "write it with fewer",
+                at(node),
+            )
         if name == "UnresolvedFunction":
             function = [str(part) for part in each(node.nameParts())][-1]
             if (why := _GROUPS.get(_group(session, function.lower()) or "")) is not None:
@@ -159,23 +143,25 @@ def check_parsed(session: SparkSession, expression: Any, text: str) -> None:
 
 def _check_literal(literal: Any, text: str) -> None:
     """The parser makes a time of `TIMESTAMP 'now'`, so that its text alone tells."""
+    if str(literal.dataType().typeName()) not in _DATES:
+        return
     start, stop = literal.origin().startIndex(), literal.origin().stopIndex()
-    if str(literal.dataType().typeName()) in _DATES and start.isDefined() and stop.isDefined():
+    if start.isDefined() and stop.isDefined():
         written = text[int(start.get()) : int(stop.get()) + 1]
         if _FIXED_LITERAL.match(written) is None:
             raise StatementError(f"{written} is not taken: {_CLOCK}", at(literal))
 
 
 def _check_member(function: str, array: Any, index: Any) -> None:
-    if _function(array) == "array" and all(kind(part) != "UnresolvedAttribute" for part in nodes(index)):
+    if _function(array) == "array" and all(part.name != "UnresolvedAttribute" for part in nodes(index)):
         _check_simple(function, index)
 
 
 def _check_simple(function: str, argument: Any) -> None:
     for part in nodes(argument):
-        if kind(part) not in _SIMPLE:
+        if part.name not in _SIMPLE:
             raise StatementError(
-                f"{function} needs a literal here: Spark computes it when it reads the statement", at(part)
+                f"{function} needs a literal here: Spark computes it when it reads the statement", at(part.java)
             )
 
 
@@ -186,64 +172,68 @@ def _function(node: Any) -> str | None:
 
 def _check_computed_at_once(function: str, node: Any) -> None:
     """Such an argument could have any size, and the check of a config must not compute."""
+    known = function.lower()
+    if known not in _LITERALS and known not in _MEMBERS and known not in _COMPUTED_AT_ONCE:
+        return
     arguments = list(each(node.arguments()))
-    for number in _LITERALS.get(function.lower(), ()):
+    for number in _LITERALS.get(known, ()):
         if number < len(arguments):
             _check_simple(function, arguments[number])
-    if function.lower() in _MEMBERS and len(arguments) > 1:
+    if known in _MEMBERS and len(arguments) > 1:
         _check_member(function, arguments[0], arguments[1])
-    first = _COMPUTED_AT_ONCE.get(function.lower())
+    first = _COMPUTED_AT_ONCE.get(known)
     if first is None:
         return
     for argument in arguments[first:]:
         for part in nodes(argument):
-            name = kind(part)
-            if _function(part) in _OF_LITERALS:
+            if _function(part.java) in _OF_LITERALS:
                 continue
-            if name != "Literal":
+            if part.name != "Literal":
                 what = "its text" if first == 0 else "its schema and options"
-                raise StatementError(f"{function} is taken only with {what} as literals", at(part) or at(node))
+                raise StatementError(f"{function} is taken only with {what} as literals", at(part.java) or at(node))
 
 
 def check_analysed(expression: Any, index: int | None) -> None:
     """Refuses what gives another result for the same record, or reaches outside. `index`: where the expression begins."""
-    for node in nodes(expression):
-        full = str(node.getClass().getName())
-        name = kind(node)
-        place = at(node) if at(node) is not None else index
-        if name in _TIMES:
-            raise StatementError(
-                f"{node.prettyName()} is not taken: it is the time at which Spark began an epoch, some minutes ago: "
-                "processed_at is the time at which a record is processed",
-                place,
-            )
-        if not full.startswith(_CATALYST) or full.startswith(_XPATH) or name in _OUTSIDE:
-            raise StatementError(f"{node.prettyName()} is not taken: it reaches outside of the record", place)
-        if name in ("Cast", "ParseToDate", "ParseToTimestamp"):
-            _check_cast(node, place)
-        if name == "AesEncrypt" and node.iv().sql() in _NO_IV and node.mode().sql().upper() != "'ECB'":
-            raise StatementError(
-                "aes_encrypt is not taken without its iv: a record that is copied again after a crash would become "
-                "another one",
-                place,
-            )
-        if not node.deterministic() and all(child.deterministic() for child in each(node.children())):
-            raise StatementError(
-                f"{node.prettyName()} is not taken: a record that is copied again after a crash would become another one: "
-                "make it of the record's own columns, as sha2(concat(topic, partition, offset), 256)",
-                place,
-            )
+    for node, full, _ in nodes(expression):
+        if full not in LEAVES and (problem := _problem_of(node, full)) is not None:
+            place = at(node)
+            raise StatementError(problem, place if place is not None else index)
 
 
-def _check_cast(node: Any, place: int | None) -> None:
+def _problem_of(node: Any, full: str) -> str | None:
+    name = simple(full)
+    if name in _TIMES:
+        return (
+            f"{node.prettyName()} is not taken: it is the time at which Spark began an epoch, some minutes ago: "
+            "processed_at is the time at which a record is processed"
+        )
+    if not full.startswith(CATALYST) or full.startswith(_XPATH) or name in _OUTSIDE:
+        return f"{node.prettyName()} is not taken: it reaches outside of the record"
+    if name in ("Cast", "ParseToDate", "ParseToTimestamp") and (problem := _problem_of_cast(node)) is not None:
+        return problem
+    if name == "AesEncrypt" and node.iv().sql() in _NO_IV and node.mode().sql().upper() != "'ECB'":
+        return f"aes_encrypt is not taken without its iv: {_ANOTHER}"
+    if not node.deterministic() and all(child.deterministic() for child in each(node.children())):
+        return (
+            f"{node.prettyName()} is not taken: {_ANOTHER}: "
+            "make it of the record's own columns, as sha2(concat(topic, partition, offset), 256)"
+        )
+    return None
+
+
+def _problem_of_cast(node: Any) -> str | None:
     """Spark makes a time of a constant such as `now` when it plans a query."""
+    if str(node.dataType().typeName()) not in _DATES:
+        return None
     text = next(each(node.children()))
-    if str(node.dataType().typeName()) not in _DATES or not text.foldable() or kind(text.dataType()) != "StringType":
-        return
+    if not text.foldable() or kind(text.dataType()) != "StringType":
+        return None
     if kind(text) != "Literal":
-        raise StatementError("a date or time of constants is taken only as a literal, as DATE '2020-01-31'", place)
+        return "a date or time of constants is taken only as a literal, as DATE '2020-01-31'"
     if _OF_THE_CLOCK.match(str(text.value())) is not None:
-        raise StatementError(f"{text.sql()} is not taken: {_CLOCK}", place)
+        return f"{text.sql()} is not taken: {_CLOCK}"
+    return None
 
 
 def _jvm() -> Any:

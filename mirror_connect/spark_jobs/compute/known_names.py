@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.transform_sql import SECRET
-from mirror_connect.spark_jobs.compute.expressions import at, each, kind, nodes
 from mirror_connect.spark_jobs.compute.records_table import KEY, SECRETS, VALUE, setting_of
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.tree_nodes import at, each, nodes
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -41,8 +41,8 @@ def check_names(expression: Any, table: StructType) -> None:
     own = {field.name.lower(): field.dataType for field in table.fields}
     # Without a secret there is no such column.
     own.setdefault(SECRETS, None)
-    for node in nodes(expression):
-        if kind(node) != "UnresolvedAttribute":
+    for node, full, _ in nodes(expression):
+        if not full.endswith(".UnresolvedAttribute"):
             continue
         written = [str(part) for part in each(node.nameParts())]
         if written[0].lower() not in own and len(written) > 1:

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.lookups import LOOKUP, Column, Lookup, Type
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
-from mirror_connect.spark_jobs.compute.expressions import (
-    at,
-    column_of,
-    each,
-    kind,
-    nodes,
-    null_if_it_fails,
-)
+from mirror_connect.spark_jobs.compute.expressions import column_of, null_if_it_fails
 from mirror_connect.spark_jobs.compute.records_table import COLUMNS, HIDDEN, RECORDS, SECRETS
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
+from mirror_connect.spark_jobs.compute.tree_nodes import at, each, kind, nodes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -80,7 +74,7 @@ def parsed_joins(plan: Any, lookups: Sequence[Lookup]) -> tuple[Any, tuple[Parse
     aliases = {each.alias.lower() for each in found}
     for parsed in found:
         for column, other in parsed.pairs:
-            if any(_alias_of(node) in aliases for node in nodes(other)):
+            if any(_alias_of(node.java) in aliases for node in nodes(other)):
                 raise StatementError("a lookup is compared with columns of records alone", at(column))
     return plan, tuple(found)
 

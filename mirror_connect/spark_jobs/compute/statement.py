@@ -15,12 +15,8 @@ from mirror_connect.spark_jobs.compute.expressions import (
     AGGREGATE,
     GENERATOR,
     active,
-    at,
     check_analysed,
     column_of,
-    each,
-    kind,
-    nodes,
     null_if_it_fails,
 )
 from mirror_connect.spark_jobs.compute.known_names import check_names
@@ -49,6 +45,7 @@ from mirror_connect.spark_jobs.compute.records_table import (
 )
 from mirror_connect.spark_jobs.compute.select import Select, parsed_select
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
+from mirror_connect.spark_jobs.compute.tree_nodes import at, each, kind, nodes
 from mirror_connect.spark_jobs.compute.written_columns import written
 
 if TYPE_CHECKING:
@@ -146,7 +143,7 @@ def _check_plan(session: SparkSession, statement: Statement) -> None:
         return unknown_frame(session, table_type(statement.sql, join))
 
     plan = applied(statement, frame, table)._jdf.queryExecution().executedPlan()
-    kinds = [kind(node) for node in nodes(plan)]
+    kinds = [node.name for node in nodes(plan)]
     joins = [name for name in kinds if "Join" in name]
     exchanges = [name for name in kinds if "Exchange" in name or "Sort" in name or "Adaptive" in name]
     if joins != [_JOIN] * len(statement.lookups) or not set(exchanges) <= {_BROADCAST}:

@@ -15,6 +15,8 @@ from tests.spark.sessions import running_session
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = {
         "spark.master": "local[1]",
+        # As in the application of statements.
+        "spark.driver.extraJavaOptions": "-Xss4m",
         "spark.sql.codegen.wholeStage": "true",
         "spark.sql.codegen.factoryMode": "FALLBACK",
     }

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 
 from mirror_connect.connectors.mirror.lookups import Lookup
-from mirror_connect.spark_jobs.compute.expressions import kind, nodes
 from mirror_connect.spark_jobs.compute.lookup_joins import LookupJoin, table_type
 from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, NO_OBJECT, PAD, ROW, frame_type
 from mirror_connect.spark_jobs.compute.statement import Statement, applied
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
+from mirror_connect.spark_jobs.compute.tree_nodes import nodes
 from tests.spark.statement.statements import REGIONS, SCHEMA, looked_up
 
 pytestmark = pytest.mark.spark
@@ -24,7 +24,7 @@ JOINED: Final = "SELECT concat(CAST(key AS STRING), '-', r.region) AS key FROM r
 
 def plan_of(frame: Any) -> list[str]:
     """The kinds of the executed plan's steps, from above."""
-    return [kind(node) for node in nodes(frame._jdf.queryExecution().executedPlan())]
+    return [node.name for node in nodes(frame._jdf.queryExecution().executedPlan())]
 
 
 def lookup_rows(session: Any, found: Statement, records: Sequence[dict[str, Any]], rows_of: Any) -> tuple[Any, Any]:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from mirror_connect.connectors.mirror.sql_limits import MOST_CASES, MOST_LAMBDAS, MOST_NESTED, too_much_of_a_statement
+from mirror_connect.spark_jobs.compute.expressions import MOST_LEVELS
 from mirror_connect.spark_jobs.compute.records_table import VALUE
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
 from tests.spark.statement.statements import SCHEMA, statement
@@ -227,6 +229,32 @@ def test_what_is_no_step_of_one_record_is_refused_with_its_place(session: Any, t
     assert "JVM" not in line
     if REFUSED[text] is not None:
         assert refused.value.index == REFUSED[text], line
+
+
+@pytest.mark.parametrize("operator", [" || ", " + "])
+def test_a_chain_of_too_many_operators_is_refused_with_its_place(session: Any, operator: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        statement(session, f"SELECT {operator.join(['offset'] * (MOST_LEVELS + 2))} AS key FROM records")
+    assert refused.value.problem.startswith(f"it has more than {MOST_LEVELS} expressions within each other")
+    assert refused.value.index == len("SELECT ")
+
+
+def test_what_is_as_large_and_deep_as_it_may_be_is_read(session: Any) -> None:
+    cases = f"{'CASE WHEN true THEN ' * MOST_CASES}topic{' END' * MOST_CASES}"
+    functions = f"{'upper(' * MOST_NESTED}topic{')' * MOST_NESTED}"
+    lambdas = f"transform(headers, {'x -> ' * MOST_LAMBDAS}1)"
+    for text in (
+        f"SELECT {cases} AS key FROM records",
+        f"SELECT {functions} AS key FROM records",
+        f"SELECT {' || '.join(['topic'] * (MOST_LEVELS - 1))} AS key FROM records",
+        f"SELECT * FROM records WHERE topic IN ({','.join([repr('a')] * 2_000)})",
+    ):
+        assert too_much_of_a_statement(text) is None
+        assert statement(session, text) is not None
+    text = f"SELECT {lambdas} AS value FROM records"
+    assert too_much_of_a_statement(text) is None
+    with pytest.raises(StatementError):
+        statement(session, text)
 
 
 def test_a_schema_that_is_none_is_refused_by_its_setting(session: Any) -> None:
