@@ -22,6 +22,10 @@ class SparkAway(Exception):
     """Spark did not answer in time; the text says why, and what to do."""
 
 
+class SparkSlow(SparkAway):
+    """It is there, and works on the question."""
+
+
 @dataclass(eq=False)
 class _Question:
     number: int
@@ -64,7 +68,8 @@ class SparkQuestions:
                 return await question.answered
         except TimeoutError:
             why = self._absence()
-            raise SparkAway(
+            error = SparkSlow if why is None and question not in self._waiting else SparkAway
+            raise error(
                 f"Spark did not answer within {patience_s:g} s{f' ({why})' if why else ''}: try again"
             ) from None
         finally:

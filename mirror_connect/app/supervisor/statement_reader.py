@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mirror_connect.app.supervisor.lookup_reads import line_of
 from mirror_connect.app.supervisor.preview_lookups import PreviewLookups
-from mirror_connect.app.supervisor.spark_questions import SparkAway, SparkQuestions
+from mirror_connect.app.supervisor.spark_questions import SparkAway, SparkQuestions, SparkSlow
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform
 from mirror_connect.connectors.mirror.transform_function import TransformFunction
@@ -44,6 +44,8 @@ class StatementReader:
             return None if problem is None else (PYTHON, problem)
         try:
             answer = await self._questions.ask(STATEMENT, transform.to_json())
+        except SparkSlow as error:
+            return SQL, f"it can't be checked now: {error}, or write the results of its constants"
         except SparkAway as error:
             return SQL, f"it can't be checked now: {error}"
         return None if "problem" not in answer else (answer["setting"] or SQL, answer["problem"])

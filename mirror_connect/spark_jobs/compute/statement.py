@@ -55,6 +55,8 @@ _CONDITION: Final = "__where"
 _JOIN: Final = "BroadcastHashJoinExec"
 _BROADCAST: Final = "BroadcastExchangeExec"
 _CHANGED: Final = "__changed_"
+# The rule that computes constants.
+_CONSTANTS: Final = "org.apache.spark.sql.catalyst.optimizer.ConstantFolding"
 # Of the session that reads and applies statements. The rest of the worker's settings has no effect on a statement.
 SESSION: Final = {
     # A cast that fails is an error of the record, and not silently null: try_cast is for that.
@@ -131,19 +133,29 @@ def read_statement(session: SparkSession, sql: TransformSql) -> Statement:
             lookups,
         )
         if lookups:
-            _check_plan(session, found)
+            _check_joins(session, found)
         return found
 
 
-def _check_plan(session: SparkSession, statement: Statement) -> None:
-    """Spark must find rows of lookups where records are, without another order of them. StatementError."""
+def planned(session: SparkSession, statement: Statement) -> Any:
+    """The plan by which Spark would apply a statement. Spark computes constants for it, which may take for ever.
+
+    `session`: of `statement_session`.
+    """
     frame = unknown_frame(session, frame_type(statement.columns, statement.sql))
 
     def table(join: LookupJoin) -> DataFrame:
         return unknown_frame(session, table_type(statement.sql, join))
 
-    plan = applied(statement, frame, table)._jdf.queryExecution().executedPlan()
-    kinds = [node.name for node in nodes(plan)]
+    return applied(statement, frame, table)._jdf.queryExecution().executedPlan()
+
+
+def _check_joins(session: SparkSession, statement: Statement) -> None:
+    """Spark must find rows of lookups where records are, without another order of them. StatementError."""
+    # Without constants: tasks are started one after the other, and none may wait for ever.
+    own = statement_session(session)
+    own.conf.set("spark.sql.optimizer.excludedRules", _CONSTANTS)
+    kinds = [node.name for node in nodes(planned(own, statement))]
     joins = [name for name in kinds if "Join" in name]
     exchanges = [name for name in kinds if "Exchange" in name or "Sort" in name or "Adaptive" in name]
     if joins != [_JOIN] * len(statement.lookups) or not set(exchanges) <= {_BROADCAST}:

@@ -12,8 +12,9 @@ from py4j.protocol import Py4JJavaError
 from mirror_connect.connectors.mirror.sql_limits import MOST_CASES, MOST_LAMBDAS, MOST_NESTED, too_much_of_a_statement
 from mirror_connect.spark_jobs.compute.expressions import MOST_LEVELS
 from mirror_connect.spark_jobs.compute.records_table import VALUE
+from mirror_connect.spark_jobs.compute.statement import planned
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
-from tests.spark.statement.statements import SCHEMA, statement
+from tests.spark.statement.statements import SCHEMA, looked_up, statement
 
 pytestmark = pytest.mark.spark
 
@@ -239,7 +240,7 @@ def test_a_chain_of_too_many_operators_is_refused_with_its_place(session: Any, o
     assert refused.value.index == len("SELECT ")
 
 
-def test_what_is_as_large_and_deep_as_it_may_be_is_read(session: Any) -> None:
+def test_what_is_as_large_and_deep_as_it_may_be_is_read_and_planned(session: Any) -> None:
     cases = f"{'CASE WHEN true THEN ' * MOST_CASES}topic{' END' * MOST_CASES}"
     functions = f"{'upper(' * MOST_NESTED}topic{')' * MOST_NESTED}"
     lambdas = f"transform(headers, {'x -> ' * MOST_LAMBDAS}1)"
@@ -250,11 +251,18 @@ def test_what_is_as_large_and_deep_as_it_may_be_is_read(session: Any) -> None:
         f"SELECT * FROM records WHERE topic IN ({','.join([repr('a')] * 2_000)})",
     ):
         assert too_much_of_a_statement(text) is None
-        assert statement(session, text) is not None
+        assert planned(session, statement(session, text)) is not None
     text = f"SELECT {lambdas} AS value FROM records"
     assert too_much_of_a_statement(text) is None
     with pytest.raises(StatementError):
         statement(session, text)
+
+
+def test_constants_are_computed_when_a_config_is_checked_and_not_when_a_task_starts(session: Any) -> None:
+    """All tasks start one after the other. This constant needs more memory than there is, where others take for ever."""
+    found = looked_up(session, "SELECT repeat('a', 2000000000) AS key FROM records LEFT JOIN regions r ON r.id = topic")
+    with pytest.raises(Py4JJavaError, match="OutOfMemoryError"):
+        planned(session, found)
 
 
 def test_a_schema_that_is_none_is_refused_by_its_setting(session: Any) -> None:

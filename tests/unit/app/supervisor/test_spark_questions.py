@@ -97,6 +97,23 @@ async def test_an_answer_about_a_statement_is_a_setting_and_a_line() -> None:
     await driver
 
 
+@pytest.mark.parametrize(
+    ("fetched", "advice"), [(True, "try again, or write the results of its constants"), (False, "try again")]
+)
+async def test_a_statement_that_is_not_read_in_time_is_not_taken(
+    fetched: bool, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = SparkQuestions(lambda: None)
+    ask = questions.ask
+    monkeypatch.setattr(questions, "ask", lambda kind, body: ask(kind, body, patience_s=0.05))
+    checking = asyncio.create_task(
+        StatementReader(questions, PreviewLookups(), local=True).error(TransformSql("SELECT"))
+    )
+    if fetched:
+        assert await questions.next(LONG_S) is not None
+    assert await checking == (SQL, f"it can't be checked now: Spark did not answer within 0.05 s: {advice}")
+
+
 async def test_the_driver_never_gets_the_value_of_a_secret() -> None:
     questions = SparkQuestions(lambda: None)
     sql = TransformSql("SELECT", secret_names=("salt",), secrets={"salt": "geheim"})
