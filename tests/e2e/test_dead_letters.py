@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -43,6 +43,12 @@ def records() -> list[dict[str, object]]:
     ]
 
 
+def link_of(product: Product, connector: str) -> dict[str, Any]:
+    """As REST shows the link with this connector."""
+    links: list[dict[str, Any]] = product.rest.get("/admin/links").json()["links"]
+    return next(each for each in links if any(one["name"] == connector for one in each["connectors"]))
+
+
 def test_records_that_a_statement_can_not_take_are_in_the_topic(
     source_cluster: LocalCluster, target_cluster: LocalCluster, product: Product
 ) -> None:
@@ -57,9 +63,13 @@ def test_records_that_a_statement_can_not_take_are_in_the_topic(
         "errors.deadletterqueue.topic.name": letters,
     }
     # One broker has no three replicas: as with Kafka Connect that is an error.
+    begun_ms = time.time() * 1000
     product.put(topic, config)
     wait_for_state(lambda: product.status(topic).get("connector", {}).get("state") == "FAILED", "the connector fails")
     assert "errors.deadletterqueue.topic.replication.factor" in product.status(topic)["connector"]["trace"]
+    failed = next(each for each in link_of(product, topic)["connectors"] if each["name"] == topic)
+    assert failed["state"] == "FAILED"
+    assert begun_ms - 1000 < failed["since_ms"] < time.time() * 1000 + 1000
     product.put(topic, {**config, "errors.deadletterqueue.topic.replication.factor": "1"})
     product.wait_running(topic)
     bad = [each for each in made if b"no JSON" in bytes(each["value"])]  # type: ignore[call-overload]

@@ -53,9 +53,12 @@ def link(name: str = "A->B", **more: Any) -> dict[str, Any]:
                 "class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
                 "kind": "source",
                 "state": "RUNNING",
+                "since_ms": NOW_MS - 7_200_000,
                 "worker_id": "w:8083",
                 "trace": None,
-                "tasks": [{"id": 0, "state": state, "worker_id": "w:8083", "trace": None}],
+                "tasks": [
+                    {"id": 0, "state": state, "since_ms": NOW_MS - 120_000, "worker_id": "w:8083", "trace": None}
+                ],
             }
         ],
         "topics": 2,

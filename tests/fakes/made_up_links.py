@@ -25,6 +25,7 @@ from mirror_connect.connectors.task_measures import (
 )
 from mirror_connect.connectors.task_protocol import RUNNING, TaskId, TaskReport
 from tests.fakes.connect_worker import FakeWorker, eventually, serving, source_config
+from tests.fakes.topic_log import FakeTopic
 from tests.paths import ROOT
 
 FOLDER: Final = ROOT / "tests/fixtures/links"
@@ -204,7 +205,9 @@ def _assign(worker: FakeWorker) -> None:
 async def answers() -> dict[str, Any]:
     """Each file's name, and its answer."""
     hand = Hand()
-    async with FakeWorker(metrics=WorkerMetrics(hand.clock, hand.wall_clock)).running() as worker:
+    statuses = FakeTopic(now_ms=lambda: hand.ms)
+    metrics = WorkerMetrics(hand.clock, hand.wall_clock)
+    async with FakeWorker(statuses=statuses, metrics=metrics).running() as worker:
         worker.herder._link_watch.stop()  # time passes here by hand
         await _connectors(worker)
         await eventually(lambda: len(worker.configs.snapshot().tasks("source")[0].get(ASSIGNED_PARTITIONS) or "") > 0)

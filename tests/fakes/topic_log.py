@@ -13,14 +13,19 @@ Entry = tuple[bytes, bytes | None]
 
 @dataclass
 class FakeTopic:
-    """The records of a topic, in order. Set `failure` to have every call of every log raise it."""
+    """The records of a topic, in order. Set `failure` to have every call of every log raise it.
+
+    `now_ms`: their timestamps; without it each one is a millisecond after the one before.
+    """
 
     records: list[LogRecord] = field(default_factory=list)
     failure: Exception | None = None
+    now_ms: Callable[[], int] | None = None
 
     def add(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> None:
         number = len(self.records)
-        self.records.append(LogRecord(key, value, 0, number, 1_700_000_000_000 + number, headers))
+        at = 1_700_000_000_000 + number if self.now_ms is None else self.now_ms()
+        self.records.append(LogRecord(key, value, 0, number, at, headers))
 
     def entries(self) -> list[tuple[bytes | None, bytes | None]]:
         return [(record.key, record.value) for record in self.records]

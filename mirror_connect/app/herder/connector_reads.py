@@ -95,7 +95,7 @@ class ConnectorReads:
         silence = self._membership.silence
         if silence is not None:
             status = as_last_known(status, self._worker_id, silence)
-        return StateInfo(status.state, status.worker_id, status.version, status.trace)
+        return StateInfo(status.state, status.worker_id, status.version, status.trace, status.since_ms)
 
     async def _containing(self, name: str) -> ConfigSnapshot:
         await self._leadership.until_ready()
@@ -114,6 +114,7 @@ def connector_info(name: str, config: Config, snapshot: ConfigSnapshot | None) -
 def as_last_known(status: Status, worker_id: str, silence: Silence) -> Status:
     """The last known state, and since when it is unchanged. Everything that this worker ran has stopped by now."""
     if status.worker_id == worker_id and status.state == RUNNING:
-        return replace(status, state=UNASSIGNED, trace=f"{silence}; stopped until the cluster answers again.")
+        trace = f"{silence}; stopped until the cluster answers again."
+        return replace(status, state=UNASSIGNED, trace=trace, since_ms=None)
     line = f"{silence}; showing the last known status."
     return replace(status, trace=line if status.trace is None else f"{status.trace.rstrip()}\n{line}")

@@ -44,12 +44,13 @@ class ConnectorInfo:
 
 @dataclass(frozen=True, slots=True)
 class StateInfo:
-    """`trace` says why it failed, or what it waits for; None if there is nothing to show."""
+    """`trace` says why it failed, or what it waits for; None if there is nothing to show. `since_ms`: see Status."""
 
     state: str
     worker_id: str
     version: str | None
     trace: str | None
+    since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

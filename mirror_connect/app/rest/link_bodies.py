@@ -27,6 +27,9 @@ class LinkTaskBody(Body):
 
     id: int = Field(examples=[0])
     state: str = Field(examples=["RUNNING"])
+    since_ms: int | None = Field(
+        examples=[TIME_MS], description="Since when it has this state, as the status topic tells it"
+    )
     worker_id: str
     trace: str | None
 
@@ -38,6 +41,9 @@ class LinkConnectorBody(Body):
     class_: str = Field(alias="class", examples=["org.apache.kafka.connect.mirror.MirrorSourceConnector"])
     kind: str | None = Field(description="source, checkpoint or heartbeat")
     state: str = Field(examples=["RUNNING"])
+    since_ms: int | None = Field(
+        examples=[TIME_MS], description="Since when it has this state, as the status topic tells it"
+    )
     worker_id: str
     trace: str | None
     tasks: list[LinkTaskBody]

@@ -179,7 +179,7 @@ def _connector(view: ConnectorOfLink) -> dict[str, Any]:
 
 
 def _state(state: StateInfo) -> dict[str, Any]:
-    return {"state": state.state, "worker_id": state.worker_id, "trace": state.trace}
+    return {"state": state.state, "since_ms": state.since_ms, "worker_id": state.worker_id, "trace": state.trace}
 
 
 def _problem(view: ProblemOfLink) -> dict[str, Any]:

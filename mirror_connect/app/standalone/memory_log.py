@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 
 from mirror_connect.app.storage.topic_log import READ_TIMEOUT, Entry, OnRecord, skipped_line
@@ -61,7 +62,7 @@ class MemoryLog:
 
     def deliver(self, key: bytes, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> None:
         """Passes a record on."""
-        record = LogRecord(key, value, 0, self._end, 0, headers)
+        record = LogRecord(key, value, 0, self._end, int(time.time() * 1000), headers)
         self._end += 1
         if self._on_record is None:
             return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mirror_connect.app.storage import json_text
@@ -35,7 +35,8 @@ class Status:
     """The state of a connector or task. `generation`: of the worker group.
 
     `trace`: why it is in this state, or its problems; None if there is nothing to show. `version`: of the plugin; None for a
-    task that failed before it ran.
+    task that failed before it ran. `since_ms`: since when it has this state, in ms since the epoch, as the records'
+    timestamps tell it; None if it is not known. It is no part of a record's value.
     """
 
     state: str
@@ -43,6 +44,7 @@ class Status:
     generation: int
     trace: str | None = None
     version: str | None = CONNECT_VERSION
+    since_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,7 @@ class StatusStore:
             self._tasks.pop(name, None)
             self._tell(name, None)
         elif status := decode_status(record.value):
+            status = _dated(self._connectors.get(name), status, record)
             self._connectors[name] = status
             self._tell(name, status)
         else:
@@ -223,7 +226,9 @@ class StatusStore:
         elif (status := decode_status(record.value)) is None:
             self._log_unreadable(record)
         else:
-            if not _stale(self.task(task), status):
+            known = self.task(task)
+            status = _dated(known, status, record)
+            if not _stale(known, status):
                 self._tasks.setdefault(connector, {})[task.task] = status
             self._tell(task, status)
 
@@ -248,6 +253,14 @@ class StatusStore:
 
 def _shown_key(record: LogRecord) -> str:
     return json_text.shown((record.key or b"").decode(errors="replace"))
+
+
+def _dated(known: Status | None, status: Status, record: LogRecord) -> Status:
+    # A record that only tells another trace, or comes again, does not begin the state anew. After a start only the last one
+    # may be left in the compacted topic: then the state has lasted at least since that one.
+    if known is not None and known.state == status.state and known.since_ms is not None:
+        return replace(status, since_ms=known.since_ms)
+    return replace(status, since_ms=record.timestamp if record.timestamp > 0 else None)
 
 
 def _stale(known: Status | None, status: Status) -> bool:

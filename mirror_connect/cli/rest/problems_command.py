@@ -86,5 +86,5 @@ def _of_status(status: Mapping[str, Any], only: frozenset[str] | None = None) ->
             "line": f"{each.get('state')}: {'; '.join(cause_of(each.get('trace') or 'there is no trace'))}",
             "connector": name,
             "task": each.get("id") if part != name else None,
-            "since_ms": None,
+            "since_ms": each.get("since_ms"),
         }

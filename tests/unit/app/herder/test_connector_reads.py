@@ -25,6 +25,8 @@ async def test_without_word_from_its_cluster_a_worker_shows_what_it_ran_as_not_r
     worker.membership.silence = SILENCE
     status = await worker.herder.connectors.status("a")
     for shown in (status.connector, status.tasks[0], await worker.herder.connectors.task_status("a", 0)):
+        # Its beginning is that of RUNNING.
+        assert shown.since_ms is None
         assert (shown.state, shown.trace) == (
             "UNASSIGNED",
             "This worker has had no contact with its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection "

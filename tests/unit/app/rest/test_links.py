@@ -120,7 +120,10 @@ async def test_the_state_is_that_of_the_worst_and_has_a_beginning(link: FakeWork
     found = await first(client)
     assert (found["state"], found["connectors"][0]["state"]) == ("FAILED", "RUNNING")
     assert found["since_ms"] >= before
-    assert found["connectors"][0]["tasks"][0]["trace"].startswith("Boom: it broke")
+    task = found["connectors"][0]["tasks"][0]
+    assert task["trace"].startswith("Boom: it broke")
+    failed = [each for each in link.status_topic.records if each.key == b"status-task-c-0"][-1]
+    assert task["since_ms"] == failed.timestamp
 
 
 async def test_a_deleted_connector_is_forgotten(link: FakeWorker, client: httpx.AsyncClient) -> None:

@@ -154,6 +154,47 @@ async def test_topic_is_written_once_until_it_is_reset() -> None:
     assert await store.put_topic(first)
 
 
+async def test_a_state_begins_when_it_is_written_and_not_when_it_is_told_again() -> None:
+    now = 0
+    topic = FakeTopic(now_ms=lambda: now)
+    store = await started_store(topic)
+    seen = []
+    for at, each in [
+        (1_000, status()),
+        (2_000, status("FAILED")),
+        (3_000, Status("FAILED", "w:1", 4, "another trace")),
+        (4_000, status("UNASSIGNED")),
+        (5_000, status("FAILED")),
+    ]:
+        now = at
+        await store.put_task(A_0, each)
+        await store.put_connector("a", each)
+        await store.refresh()
+        task, connector = store.task(A_0), store.connector("a")
+        assert task is not None
+        assert connector is not None
+        seen.append((task.since_ms, connector.since_ms))
+    assert seen == [(at, at) for at in (1_000, 2_000, 2_000, 4_000, 5_000)]
+    # The next process of the worker reads the same records, or the last one where the topic was compacted.
+    later = (await started_store(topic)).task(A_0)
+    assert later is not None
+    assert later.since_ms == 5_000
+    del topic.records[:-2]
+    compacted = (await started_store(topic)).task(A_0)
+    assert compacted is not None
+    assert compacted.since_ms == 5_000
+
+
+async def test_a_record_without_a_timestamp_tells_no_beginning() -> None:
+    topic = FakeTopic(now_ms=lambda: -1)
+    store = await started_store(topic)
+    await store.put_task(A_0, status("FAILED"))
+    await store.refresh()
+    task = store.task(A_0)
+    assert task is not None
+    assert (task.state, task.since_ms) == ("FAILED", None)
+
+
 async def test_status_of_a_worker_older_than_the_version_member_is_read() -> None:
     value = b'{"state":"RUNNING","trace":null,"worker_id":"w:1","generation":4}'
     assert module.decode_status(value) == Status("RUNNING", "w:1", 4, None, None)

@@ -167,7 +167,7 @@ def test_problems_are_those_of_links_and_what_has_failed(two: LinksWorker, mirro
     assert (done.code, done.err) == (1, "")
     assert done.out.splitlines()[1:] == [
         "2026-11-18T11:05:40Z  B->A  B-source/0  The source cluster B can't be reached",
-        "-                     B->A  B-source/0  FAILED: there is no trace",
+        "2026-11-18T11:04:40Z  B->A  B-source/0  FAILED: there is no trace",
         "",
         "… and 2 more problems",
     ]
