@@ -89,5 +89,7 @@ def test_records_that_a_statement_can_not_take_are_in_the_topic(
     assert told["__connect.errors.offset"] == b"3"
     assert all(SECRET.encode() not in (value or b"") for each in found for _, value in each.headers)
     assert all("@" not in json.loads(each.value or b"")["email"] for each in read(target_cluster, f"A.{topic}"))
+    # Of this connector alone: no other one has the same link, and nothing was read twice.
+    wait_for_state(lambda: link_of(product, topic)["skipped"] == len(bad), "the link counts what it has left out")
     assert len(target_cluster.admin().list_topics(letters, timeout=60).topics[letters].partitions) == 1
     product.delete(topic)

@@ -38,6 +38,7 @@ def link(source: str, target: str, **more: Any) -> dict[str, Any]:
         "rate": {"records": 1523.4, "bytes": 1_530_000.0},
         "latency_ms": {"p50": 3.1, "p99": 18.0, "max": 61.0},
         "filtered": 0,
+        "skipped": 0,
         "groups": 3,
         "since_ms": NOW_MS - 7_800_000,
         "problems": [],

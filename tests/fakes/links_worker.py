@@ -67,6 +67,7 @@ def link(name: str = "A->B", **more: Any) -> dict[str, Any]:
         "rate": {"records": 1234.0, "bytes": 1_500_000.0},
         "latency_ms": {"p50": 1.0, "p99": 9.0, "max": 20.0},
         "filtered": 1234,
+        "skipped": 56,
         "groups": 1,
         "since_ms": NOW_MS - 3_600_000,
         "problems": [],

@@ -136,6 +136,7 @@ class SharingGroup:
         *rows: tuple[str, int, int | None, int, int | None],
         latency_counts: tuple[int, ...] = (),
         filtered: int = 0,
+        skipped: int = 0,
         groups: Sequence[GroupMeasures] = (),
         **more: object,
     ) -> None:
@@ -156,7 +157,12 @@ class SharingGroup:
             for topic, partition, lag, records, age_s in rows
         )
         measures = TaskMeasures(
-            self.hand.ms, told, latency_counts=latency_counts, filtered=filtered, groups=tuple(groups)
+            self.hand.ms,
+            told,
+            latency_counts=latency_counts,
+            filtered=filtered,
+            records_skipped=skipped,
+            groups=tuple(groups),
         )
         report = TaskReport(f"w{worker}-{task}", 1, RUNNING, settled=True, measures=measures, **more)  # type: ignore[arg-type]
         self.workers[worker].metrics.take(TaskId(CONNECTOR, task), report, ())

@@ -99,6 +99,7 @@ def _without_connectors(runner: FlowRunner, trace: str | None) -> LinkView:
         rate=None,
         latency=None,
         filtered=None,
+        skipped=None,
         groups=0,
         since_ms=runner.metrics.history(flow.name).since_ms(state, runner.metrics.now_ms()),
         problems=None,

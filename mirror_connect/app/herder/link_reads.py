@@ -303,6 +303,7 @@ class LinkReads:
             rate=link.rate(now),
             latency=link.latency(now),
             filtered=link.filtered(),
+            skipped=link.skipped(),
             groups=len({group for each in link.members for group in each.assigned.groups}),
             since_ms=self.metrics.history(link.name).since_ms(link.state, now_ms),
             problems=problems,

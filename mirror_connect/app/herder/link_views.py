@@ -77,7 +77,8 @@ class LinkView:
     `leads`: whether this worker leads the group; `leader_url` is another one that does. `unknown_workers`: ids of other
     workers with running tasks that don't tell their figures. The sums leave these tasks out. `problems`: None if no worker
     tells any. `trace`: why a flow of dedicated mode is not up. `since_ms`: since when it has its state.
-    `last_report_ms`: when a task told something last. `filtered`: records that transformations have dropped.
+    `last_report_ms`: when a task told something last. `filtered`: records that transformations have dropped. `skipped`:
+    records that were left out because of an error or their size.
     """
 
     name: str
@@ -94,6 +95,7 @@ class LinkView:
     rate: Rate | None
     latency: Latency | None
     filtered: int | None
+    skipped: int | None
     groups: int
     since_ms: int
     problems: tuple[ProblemOfLink, ...] | None

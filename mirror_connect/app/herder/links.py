@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,6 +93,11 @@ class Member:
         own = 0 if self.metrics is None else self.metrics.filtered
         return own + sum(each.figures.filtered for each in self.elsewhere)
 
+    def skipped(self) -> int:
+        """Records that were left out because of an error or their size, at all workers that tell."""
+        own = 0 if self.metrics is None else self.metrics.skipped
+        return own + sum(each.figures.skipped for each in self.elsewhere)
+
     def latencies(self, now: float) -> list[tuple[Sequence[int], int]]:
         """Of the last minute, of each worker."""
         own = [] if self.metrics is None else [self.metrics.latencies.counted(now)]
@@ -165,7 +170,14 @@ class Link:
 
     def filtered(self) -> int | None:
         """Records that transformations have dropped; None if nobody tells, or a worker with a part of it is unknown."""
-        told = [each.filtered() for each in self.copying if each.told]
+        return self._sum_of(Member.filtered)
+
+    def skipped(self) -> int | None:
+        """Records that were left out because of an error or their size; None as with `filtered`."""
+        return self._sum_of(Member.skipped)
+
+    def _sum_of(self, count: Callable[[Member], int]) -> int | None:
+        told = [count(each) for each in self.copying if each.told]
         return sum(told) if told and not self.unknown_workers else None
 
     def latency(self, now: float) -> Latency | None:

@@ -74,6 +74,7 @@ async def _sums(member: Member, of: ConnectorMetrics, metrics: WorkerMetrics) ->
         records=of.growth.records,
         bytes=of.growth.bytes,
         filtered=of.filtered,
+        skipped=of.skipped,
         rate=member.rate(now),
         latency_counts=of.latency_counts,
         recent_counts=tuple(counts) if any(counts) else (),

@@ -24,14 +24,15 @@ class TaskFigures(NamedTuple):
 class ConnectorFigures:
     """The sums. `tasks`: those that run at this worker and tell, by number.
 
-    `records`, `bytes`, `filtered`, `latency_counts`: since the process started. `recent_counts`: the latencies of the last
-    minute, `recent_most` the largest of them, 0 if it is not known. `rate`: None if no task tells.
+    `records`, `bytes`, `filtered`, `skipped`, `latency_counts`: since the process started. `recent_counts`: the latencies of
+    the last minute, `recent_most` the largest of them, 0 if it is not known. `rate`: None if no task tells.
     """
 
     tasks: Mapping[int, TaskFigures] = field(default_factory=dict)
     records: int = 0
     bytes: int = 0
     filtered: int = 0
+    skipped: int = 0
     rate: Rate | None = None
     latency_counts: tuple[int, ...] = ()
     recent_counts: tuple[int, ...] = ()

@@ -39,6 +39,7 @@ class ConnectorMetrics:
         self.verification = VerificationMetrics()
         # What tasks have counted that are not there any more.
         self._former = NOTHING
+        self._formerly_given_up = 0
         self._of_topics: dict[str, RecentLatencies] = {}
         self._kept: tuple[object, tuple[int, ...]] = (None, ())
 
@@ -120,6 +121,12 @@ class ConnectorMetrics:
     def filtered(self) -> int:
         """Records that transformations have dropped, since the process started."""
         return sum(each.filtered for each in self.totals)
+
+    @property
+    def skipped(self) -> int:
+        """Records that were left out since the process started: Kafka's total-records-skipped, of all tasks."""
+        given_up = self._formerly_given_up + sum(task.skipped for task in self.tasks.values())
+        return given_up + sum(each.records_skipped for each in self.totals)
 
     @property
     def totals(self) -> list[TaskMeasures]:
@@ -208,4 +215,6 @@ class ConnectorMetrics:
         kept_groups = set(groups)
         self.groups = {each: known for each, known in self.groups.items() if each in kept_groups}
         for number in [each for each in self.tasks if each >= tasks]:
-            self._former = both(self._former, self.tasks.pop(number).total)
+            gone = self.tasks.pop(number)
+            self._former = both(self._former, gone.total)
+            self._formerly_given_up += gone.skipped

@@ -89,6 +89,7 @@ def _sums(of: ConnectorFigures) -> dict[str, object]:
         "records": of.records,
         "bytes": of.bytes,
         "filtered": of.filtered,
+        "skipped": of.skipped,
         "rate": None if of.rate is None else [of.rate.records, of.rate.bytes],
         "latency_counts": of.latency_counts,
         "recent_counts": of.recent_counts,
@@ -173,8 +174,9 @@ def _figures(body: Mapping[str, Any]) -> ConnectorFigures:
         },
         records=body["records"],
         bytes=body["bytes"],
-        # Workers of an earlier version do not tell it.
+        # Workers of an earlier version do not tell them.
         filtered=body.get("filtered", 0),
+        skipped=body.get("skipped", 0),
         rate=None if body["rate"] is None else Rate(*body["rate"]),
         latency_counts=tuple(body["latency_counts"]),
         recent_counts=tuple(body["recent_counts"]),

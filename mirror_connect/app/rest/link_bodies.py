@@ -105,6 +105,10 @@ class LinkBody(Body):
     filtered: int | None = Field(
         description="Records that transformations have dropped since the workers started; null if it is not known"
     )
+    skipped: int | None = Field(
+        description="Records that were left out since the workers started, by errors.tolerance=all or "
+        "on.oversize.record=skip; null if it is not known"
+    )
     groups: int
     since_ms: int = Field(description="Since when it has this state, as far as this process has seen")
     problems: list[LinkProblemBody] | None = Field(description="Null while no worker tells any")

@@ -164,6 +164,7 @@ def _link(view: LinkView) -> dict[str, Any]:
         "rate": _rate(view.rate),
         "latency_ms": _latency(view.latency),
         "filtered": view.filtered,
+        "skipped": view.skipped,
         "groups": view.groups,
         "since_ms": view.since_ms,
         "problems": None if problems is None else [_problem(each) for each in problems],

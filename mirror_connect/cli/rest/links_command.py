@@ -57,6 +57,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             Column("partitions", lambda row: count(row.get("partitions")), right=True, wide=True),
             Column("groups", lambda row: count(row.get("groups")), right=True, spare=True),
             Column("filtered", lambda row: count(row.get("filtered")), right=True, wide=True),
+            Column("skipped", lambda row: count(row.get("skipped")), right=True, wide=True),
             Column("connectors", _connectors, wide=True),
             Column("told", lambda row: ago(row.get("last_report_ms"), now), wide=True),
         ],

@@ -75,8 +75,8 @@ async def test_latencies_and_problems_of_all(group: SharingGroup) -> None:
     fast[2], slow[8] = 90, 10
     problem = Problem("orders-1", ProblemCode.PARTITION_UNREADABLE, "It can't be read")
     group.hand.s += 0.5
-    group.tell(0, 0, latency_counts=tuple(fast), filtered=4)
-    group.tell(1, 1, latency_counts=tuple(slow), filtered=30, problems=(problem,), more_problems=2)
+    group.tell(0, 0, latency_counts=tuple(fast), filtered=4, skipped=1)
+    group.tell(1, 1, latency_counts=tuple(slow), filtered=30, skipped=5, problems=(problem,), more_problems=2)
     for worker in (0, 2):
         found = await only(group, worker)
         assert found.latency is not None
@@ -85,7 +85,7 @@ async def test_latencies_and_problems_of_all(group: SharingGroup) -> None:
         assert [(each.connector, each.problem.task, each.problem.code) for each in found.problems] == [
             (CONNECTOR, 1, ProblemCode.PARTITION_UNREADABLE)
         ]
-        assert (found.more_problems, found.filtered) == (2, 34)
+        assert (found.more_problems, found.filtered, found.skipped) == (2, 34, 6)
         rows = (await links(group, worker).topics(LINK, search="orders", limit=1))[1]
         assert rows[0].problem is not None
 
@@ -95,7 +95,7 @@ async def test_a_worker_that_is_away_is_named_and_its_partitions_are_unknown(gro
     group.wire.away.add("http://w1:8083/")
     found = await only(group, 2)
     assert (found.unknown_workers, found.lag.records, found.lag.unknown, found.rate) == (("w1:8083",), 8, 1, None)
-    assert found.filtered is None
+    assert (found.filtered, found.skipped) == (None, None)
     assert found.lag.seconds_of_all is not None
     row = (await links(group, 2).topics(LINK, search="orders", limit=1))[1][0]
     assert (row.lag.records, row.lag.unknown) == (5, 1)

@@ -256,6 +256,19 @@ def test_the_counts_of_all_attempts_of_a_task_are_added() -> None:
     assert (total.commits, total.sampled, total.compressed_bytes, total.filtered) == (4, (25, 90), 250, 9)
 
 
+def test_records_that_were_skipped_are_of_all_tasks_and_attempts_and_never_fewer() -> None:
+    told = Told()
+    told.tell(0, "x", records_skipped=3)
+    told.tell(0, "y", records_skipped=1)
+    told.tell(1, "z", records_skipped=10)
+    # Those that are too large count apart.
+    told.metrics.task(1).hear("z", told.now, 0, skipped=2)
+    assert told.metrics.skipped == 16
+    told.metrics.keep([], [], 1)
+    assert set(told.metrics.tasks) == {0}
+    assert told.metrics.skipped == 16
+
+
 def test_latencies_of_a_topic_are_those_of_its_partitions() -> None:
     told = Told()
     window = MeasuredWindow(3, 9, 40, 6)

@@ -33,6 +33,7 @@ FIGURES = ConnectorFigures(
     records=10,
     bytes=2_000,
     filtered=40,
+    skipped=6,
     rate=Rate(1.5, 300.25),
     latency_counts=(1, 2),
     recent_counts=(0, 1),

@@ -66,7 +66,7 @@ async def test_nothing_told_is_unknown_and_never_0(link: FakeWorker, client: htt
     assert (found["name"], found["state"], found["leads"]) == ("A->B", "RUNNING", True)
     assert found["lag"] == {"records": None, "seconds": None, "partitions_behind": 0, "partitions_unknown": 0}
     assert (found["rate"], found["latency_ms"], found["last_report_ms"], found["problems"]) == (None, None, None, [])
-    assert found["filtered"] is None
+    assert (found["filtered"], found["skipped"]) == (None, None)
 
 
 async def test_a_problem_begins_shows_no_secret_and_ends(link: FakeWorker, client: httpx.AsyncClient) -> None:

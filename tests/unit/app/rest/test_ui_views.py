@@ -339,6 +339,12 @@ def test_a_worker_without_its_group_says_which_one_leads(page: Browser, site: Si
     assert page.findings() == []
 
 
+def test_records_that_were_skipped_are_named(page: Browser, site: Site) -> None:
+    site.links.links[:] = [made_up.link("A", "B", skipped=1234)]
+    show(page, LINK, "1,234 records skipped")
+    assert page.findings() == []
+
+
 @pytest.mark.long
 def test_another_worker_without_an_answer_is_named_and_its_figures_are_unknown(page: Browser, site: Site) -> None:
     lag = {**made_up.LAG, "partitions_unknown": 24}

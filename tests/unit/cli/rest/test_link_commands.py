@@ -81,6 +81,14 @@ def test_links_have_state_lag_rate_latency_and_problems(two: LinksWorker, mirror
     assert (done.code, done.err) == (1, "")
 
 
+def test_wide_has_what_was_left_out(two: LinksWorker, mirror: Mirror) -> None:
+    two.links[1]["skipped"] = None
+    head, *rows = mirror("links", "--worker", two.url, "-o", "wide").out.splitlines()[:3]
+    at = head.index("filtered")
+    assert head[at:].split()[:2] == ["filtered", "skipped"]
+    assert [row[at:].split()[:2] for row in rows] == [["1,234", "56"], ["1,234", "unknown"]]
+
+
 def test_json_is_the_body_of_the_answer(two: LinksWorker, mirror: Mirror) -> None:
     found = json.loads(mirror("links", "A->B", "--worker", two.url, "-o", "json").out)
     assert (found["links"], found["worker"]["time_ms"]) == ([two.links[0]], NOW_MS)

@@ -86,13 +86,14 @@ function heading(link, app) {
 function figures(link) {
   const { lag, rate } = link;
   const behind = f.known(lag.partitions_behind) && f.known(link.partitions) ? `${f.count(lag.partitions_behind)} of ${f.plural(link.partitions, "partition")}` : null;
+  const skipped = link.skipped ? ` · ${f.plural(link.skipped, "record")} skipped` : "";
   const unknown = lag.partitions_unknown ? `, ${f.count(lag.partitions_unknown)} unknown` : "";
   return h(
     "dl",
     { class: "figures", key: "figures" },
     figure("Behind", f.or(f.behind(lag), f.seconds), behind ? `${behind}${unknown}` : null),
     figure("Records behind", f.or(lag.records, f.count), null),
-    figure("Rate", f.or(rate.records, f.rate), f.known(rate.bytes) ? f.bytesRate(rate.bytes) : null),
+    figure("Rate", f.or(rate.records, f.rate), f.known(rate.bytes) ? `${f.bytesRate(rate.bytes)}${skipped}` : skipped || null),
     figure("Latency p99", latency(link), link.latency_ms ? ["p50 ", latency(link, "p50"), " · max ", latency(link, "max")] : null),
   );
 }

@@ -9,6 +9,7 @@ const UNKNOWN = {
   lag: { records: null, seconds: null, partitions_behind: null, partitions_unknown: null },
   rate: { records: null, bytes: null },
   latency_ms: null,
+  skipped: null,
   groups: null,
   since_ms: null,
   problems: [],
