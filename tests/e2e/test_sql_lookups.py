@@ -222,7 +222,9 @@ def test_records_get_the_newest_lookup_and_none_is_copied_without_one(link: Link
     assert [each["id"] for each in copies] == list(range(link.written))
     # What is wrong takes no place.
     link.replace_file("id,region\nDE,a\nDE,b\n")
-    wait_for_state(lambda: "2 rows have id = DE" in link.trace(), "the status says what is wrong")
+    wait_for_state(
+        lambda: "2 rows have the same id, the first is row 1" in link.trace(), "the status says what is wrong"
+    )
     assert worker.states(link.topic) == ["RUNNING", "RUNNING"]
     link.write(30)
     copies = link.wait_copied(link.written)

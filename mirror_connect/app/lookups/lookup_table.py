@@ -1,6 +1,6 @@
 """The content of a lookup as a table of Arrow, with the columns that its schema names. It blocks: use a thread.
 
-Errors name a column or a line. They show nothing of the content but a key that is there twice.
+Errors name a column, a line or a row. They show nothing of the content: also keys may be personal data.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _too_large(size: int) -> str:
 def one_row_a_key(table: Any, keys: Collection[str], *, last_wins: bool) -> Any:
     """The rows that a join by these columns can find: one at most for each key. BadLookupError if a key has several.
 
-    `last_wins`: then the last one of these rows stays.
+    `last_wins`: then the last one of these rows stays. The error's row counts from 1, without a header.
     """
     there = None
     for key in keys:
@@ -140,13 +140,18 @@ def one_row_a_key(table: Any, keys: Collection[str], *, last_wins: bool) -> Any:
         there = valid if there is None else pc.and_(there, valid)
     table = table.filter(there)
     numbered = table.select(list(keys)).append_column(_NUMBER, pa.array(range(len(table)), pa.int64()))
-    grouped = numbered.group_by(list(keys), use_threads=False).aggregate([(_NUMBER, "max"), (_NUMBER, "count")])
+    wanted = [(_NUMBER, "max"), (_NUMBER, "min"), (_NUMBER, "count")]
+    grouped = numbered.group_by(list(keys), use_threads=False).aggregate(wanted)
     if len(grouped) == len(table):
         return table
     if not last_wins:
         twice = grouped.filter(pc.greater(grouped.column(f"{_NUMBER}_count"), 1)).slice(0, 1).to_pylist()[0]
-        named = ", ".join(f"{key} = {twice[key]}"[:100] for key in keys)
-        raise BadLookupError(f"{twice[f'{_NUMBER}_count']} rows have {named}: a record can have one of them only")
+        # Its place in the file, where rows without a key are as well.
+        first = pc.indices_nonzero(there)[twice[f"{_NUMBER}_min"]].as_py() + 1
+        raise BadLookupError(
+            f"{twice[f'{_NUMBER}_count']} rows have the same {' and '.join(keys)}, the first is row {first}: "
+            "a record can have one of them only"
+        )
     numbers = grouped.column(f"{_NUMBER}_max").combine_chunks()
     return table.take(numbers.take(pc.sort_indices(numbers)))
 

@@ -160,11 +160,10 @@ class LookupKeeper:
         except (BadLookupError, ClusterUnreachable, NotAuthorized, ConfigError) as error:
             self._failed(kept, str(error))
         except Exception as error:  # noqa: BLE001 — a bug must not end the watch
-            # The stack trace ends with the error's text, which may show a value of the config.
-            stack = redact(traceback.format_exc(), secrets_of(kept.client))
-            log.error(
-                "Connector %s: lookup %s could not be read\n%s", ConnectorName(kept.connector), kept.lookup.name, stack
-            )
+            # Without the error's text, which may show a value of the config or a row.
+            stack = "".join(traceback.format_tb(error.__traceback__))
+            names = ConnectorName(kept.connector), kept.lookup.name, type(error).__name__
+            log.error("Connector %s: lookup %s could not be read: %s\n%s", *names, stack)
             self._failed(kept, f"{type(error).__name__} while it was read; see the log")
         else:
             self._good_again(kept)

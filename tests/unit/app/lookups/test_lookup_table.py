@@ -180,8 +180,15 @@ def test_of_rows_with_the_same_key_the_last_one_stays_or_none_is_taken() -> None
     table = pa.table({"a": ["x", "y", "x", None, "x", None], "b": [1, 1, 2, 1, 1, 1], "n": range(6)})
     assert one_row_a_key(table, ["a"], last_wins=True).column("n").to_pylist() == [1, 4]
     assert one_row_a_key(table, ["a", "b"], last_wins=True).column("n").to_pylist() == [1, 2, 4]
-    with pytest.raises(BadLookupError, match="2 rows have a = x, b = 1"):
+    with pytest.raises(BadLookupError, match="2 rows have the same a and b, the first is row 1: "):
         one_row_a_key(table, ["a", "b"], last_wins=False)
+    # Rows without a key are left out, and count as the rows that they are.
+    table = pa.table({"a": [None, "x", None, "alice@example.org", "y", "alice@example.org"]})
+    with pytest.raises(BadLookupError) as caught:
+        one_row_a_key(table, ["a"], last_wins=False)
+    assert str(caught.value).startswith("2 rows have the same a, the first is row 4: ")
+    assert "alice" not in str(caught.value)
+    table = pa.table({"a": ["x", "y", "x", None, "x", None], "b": [1, 1, 2, 1, 1, 1], "n": range(6)})
     assert one_row_a_key(table, ["n"], last_wins=False) == table
 
 

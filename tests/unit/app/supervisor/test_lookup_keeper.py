@@ -98,7 +98,7 @@ async def test_a_task_waits_for_a_lookup_that_can_not_be_read_and_it_is_tried_ag
 async def test_rows_with_one_key_are_refused_in_a_file_and_the_last_one_counts_in_a_topic(world: World) -> None:
     world.content = [("DE", 1), ("DE", 2)]
     for _ in range(3):
-        with pytest.raises(LookupMissingError, match="2 rows have id = DE"):
+        with pytest.raises(LookupMissingError, match="2 rows have the same id, the first is row 1"):
             await world.rows(world.runs[0])
     assert await world.rows(world.runs[0], REGIONS, "id", "n") == [("DE", 1), ("DE", 2)]
     assert await world.rows(world.runs[0], CUSTOMERS) == [("DE", 2)]
@@ -142,10 +142,16 @@ async def test_the_log_names_connector_and_lookup_once_for_each_reason(world: Wo
         world.content = BadLookupError("it can't be read: No such file")
         for _ in range(3):
             await world.look(INTERVAL_S)
+        world.content = RuntimeError("a bug with geheim")
+        await world.look(INTERVAL_S)
     finally:
         logger.removeHandler(handler)
     place = "spark.transform.lookup.regions=/etc/regions.csv"
-    assert lines == [f"Connector c: Lookup regions ({place}): it can't be read: No such file"]
+    assert lines[0] == f"Connector c: Lookup regions ({place}): it can't be read: No such file"
+    assert lines[1].startswith("Connector c: lookup regions could not be read: RuntimeError\n  File ")
+    assert lines[2:] == [f"Connector c: Lookup regions ({place}): RuntimeError while it was read; see the log"]
+    # An error's text may show a row.
+    assert "geheim" not in lines[1]
 
 
 @in_world
@@ -156,7 +162,7 @@ async def test_tasks_go_on_with_what_was_read_while_the_next_can_not_be(world: W
         run.begin_attempt("1", 0.0)
     for content, reason in (
         (BadLookupError("it can't be read: No such file"), "No such file"),
-        ([("DE", 1), ("DE", 2)], "2 rows have id = DE"),
+        ([("DE", 1), ("DE", 2)], "2 rows have the same id"),
         (RuntimeError("a bug with geheim"), "RuntimeError"),
     ):
         world.content = content
@@ -166,6 +172,7 @@ async def test_tasks_go_on_with_what_was_read_while_the_next_can_not_be(world: W
         line = problem.line
         assert reason in line
         assert "geheim" not in line
+        assert "DE" not in line
         assert not first.is_to_end_its_epoch
         assert await world.rows(second) == [("DE", 1)]
     world.content = [("DE", 1)]

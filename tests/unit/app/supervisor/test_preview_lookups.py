@@ -85,7 +85,7 @@ async def test_two_rows_with_one_key_are_refused_in_a_file_and_shown_in_no_log(
     lookups = PreviewLookups(Reader(("DE", 1), ("DE", 2)))
     with caplog.at_level(logging.DEBUG), lookups.opened([REGIONS], CONFIG) as run:
         assert await rows(lookups, run, "regions") is None
-        with pytest.raises(LookupRefused, match="2 rows have id = DE"):
+        with pytest.raises(LookupRefused, match="2 rows have the same id"):
             run.failed.result()
     assert "DE" not in caplog.text
 
