@@ -31,6 +31,7 @@ from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTIN
 from mirror_connect.connectors.config.table import NULL_REFUSED
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.dead_letters import TOLERANCE, IdleLetters, idle_dead_letters
 from mirror_connect.connectors.mirror.transforms import is_json, looked_into
 from mirror_connect.connectors.user_code.known_classes import JSON_CONVERTER, KNOWN_CLASSES, PREDICATE, TRANSFORMATION
 from mirror_connect.connectors.user_code.user_class import SETTINGS, is_user_class
@@ -107,6 +108,7 @@ def judge_connector(
         known = {name: value for name, value in config.items() if name not in referenced}
         errors = _forbidden_lookups(known, paths) | errors
     idle = idle_transaction_settings(config, support)
+    letters = _idle_letters(definition, config, referenced)
     found = []
     for name, value in config.items():
         if name in errors:
@@ -119,6 +121,9 @@ def judge_connector(
             found.append(of_alias)
         elif name in idle:
             found.append(Judgement(name, Verdict.DIFFERENT, WITHOUT_TRANSACTIONS, ENABLE, unread=True))
+        elif letters is not None and name in letters.names:
+            text = f"It has no effect, as {letters.why}."
+            found.append(Judgement(name, Verdict.DIFFERENT, text, letters.advice, unread=True))
         else:
             found.append(_accepted(definition, name, value or "", config))
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
@@ -131,6 +136,13 @@ def _forbidden_lookups(config: Config, paths: LookupPaths) -> dict[str, str]:
         for name, path in files_of_lookups(config)
         if paths.permitted(path) is None
     }
+
+
+def _idle_letters(definition: ConnectorDefinition, config: Config, referenced: set[str]) -> IdleLetters | None:
+    """Settings of a dead letter topic that a source connector does not use. What a config provider allows is not known."""
+    if definition.class_name in _ROWS or TOLERANCE in referenced:
+        return None
+    return idle_dead_letters(config)
 
 
 def _idle_of_alias(name: str, config: Config, referenced: set[str]) -> Judgement | None:

@@ -26,6 +26,7 @@ from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.replication_policy import is_topic_name
 
 OF_DEAD_LETTERS: Final = "errors.deadletterqueue."
+TOLERANCE: Final = "errors.tolerance"
 TOPIC: Final = f"{OF_DEAD_LETTERS}topic.name"
 REPLICAS: Final = f"{OF_DEAD_LETTERS}topic.replication.factor"
 CONTEXT: Final = f"{OF_DEAD_LETTERS}context.headers.enable"
@@ -55,7 +56,7 @@ class DeadLetterTopic:
 def dead_letter_topic(settings: Settings) -> DeadLetterTopic | None:
     """That of a source connector; None if it has none, or needs none."""
     name = settings.text(TOPIC)
-    if not name or settings.text("errors.tolerance") != "all" or not _transforms(settings.originals):
+    if not name or settings.text(TOLERANCE) != "all" or not _transforms(settings.originals):
         return None
     return DeadLetterTopic(name, settings.integer(REPLICAS), settings.boolean(CONTEXT))
 
@@ -77,19 +78,35 @@ def check_dead_letters(
         found.errors.append(f"Invalid value {as_written.get(TOPIC)} for configuration {TOPIC}: {problem}")
 
 
+@dataclass(frozen=True, slots=True)
+class IdleLetters:
+    """Settings of a dead letter topic that have no effect: `why`, as half a sentence, and what to do, as a whole one."""
+
+    names: tuple[str, ...]
+    why: str
+    advice: str
+
+
+def idle_dead_letters(config: Mapping[str, str | None]) -> IdleLetters | None:
+    """Of a source connector; None if there are none."""
+    names = tuple(sorted(name for name in (TOPIC, REPLICAS, CONTEXT) if name in config))
+    if not names:
+        return None
+    if not (config.get(TOPIC) or "").strip():
+        return IdleLetters(names, f"{TOPIC} is not set", f"Set {TOPIC}, or leave it out.")
+    if (config.get(TOLERANCE) or "none").strip() != "all":
+        return IdleLetters(names, f"{TOLERANCE} is not all", f"Set {TOLERANCE}=all, or leave it out.")
+    if not _transforms(config):
+        return IdleLetters(names, "the connector has no transformations", "Leave it out.")
+    return None
+
+
 def dead_letter_notices(config: Mapping[str, str]) -> Iterator[str]:
     """What a user should know about these settings."""
-    given = sorted(name for name in (TOPIC, REPLICAS, CONTEXT) if name in config)
-    name = (config.get(TOPIC) or "").strip()
-    if not given:
-        return
-    if not name:
-        yield f"Without effect, as {TOPIC} is not set: {', '.join(given)}"
-    elif config.get("errors.tolerance", "none").strip() != "all":
-        yield f"Without effect, as errors.tolerance is not all: {', '.join(given)}"
-    elif not _transforms(config):
-        yield f"Without effect, as the connector has no transformations: {', '.join(given)}"
-    else:
+    if (idle := idle_dead_letters(config)) is not None:
+        yield f"Without effect, as {idle.why}: {', '.join(idle.names)}"
+    elif TOPIC in config:
+        name = config[TOPIC].strip()
         yield (
             f"Topic {name} on the target gets records that can't be transformed, as the source has them. Nothing is masked "
             "or left out in them. Let few users read that topic"
@@ -105,5 +122,5 @@ def transformation_classes(config: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _transforms(config: Mapping[str, str]) -> bool:
+def _transforms(config: Mapping[str, str | None]) -> bool:
     return bool((config.get("transforms") or "").strip()) or any(name.startswith(OF_STATEMENTS) for name in config)

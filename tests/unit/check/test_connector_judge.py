@@ -9,7 +9,7 @@ from mirror_connect.app.config.exactly_once import Support
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.judgement import Judgement, Verdict, shown
-from mirror_connect.connectors import CONNECTORS, DEFINITIONS
+from mirror_connect.connectors import CONNECTORS, DEFINITIONS, MirrorSource
 
 SOURCE = {
     "name": "mirror",
@@ -246,6 +246,43 @@ def test_settings_of_an_alias_that_nobody_reads_have_no_effect(name: str, told: 
     text, instead = _told(transforms_plain_predicate="other", **{name: "x"})[name]
     assert text.startswith(told[0])
     assert instead.startswith(told[1])
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        pytest.param({}, ("errors.tolerance is not all", "Set errors.tolerance=all, or leave it out."), id="none"),
+        pytest.param(
+            {"errors.tolerance": "all", "transforms": "", "predicates": ""},
+            ("the connector has no transformations", "Leave it out."),
+            id="nothing_fails",
+        ),
+    ],
+)
+def test_a_dead_letter_topic_that_gets_nothing_has_no_effect(others: dict[str, str], told: tuple[str, str]) -> None:
+    letters = {"errors.deadletterqueue.topic.name": "letters", "errors.deadletterqueue.context.headers.enable": "true"}
+    found = _told(transforms_plain_predicate="other", **letters, **others)
+    said = (f"It has no effect, as {told[0]}.", told[1])
+    assert {name: found.get(name) for name in letters} == dict.fromkeys(letters, said)
+    # The log of the worker names the same ones.
+    config = {**SOURCE, **_TRANSFORMS, **letters, **others}
+    assert f"Without effect, as {told[0]}: {', '.join(sorted(letters))}" in MirrorSource().warnings(config)
+
+
+def test_a_dead_letter_topic_that_gets_records_is_not_called_idle() -> None:
+    letters = {"errors.deadletterqueue.topic.name": "letters", "transforms.plain.predicate": "other"}
+    assert _told(**letters, errors_tolerance="all") == {}
+    # A provider may allow it.
+    assert _told(**letters, errors_tolerance="${file:/a:b}") == {}
+    judged = _judged(**letters, errors_tolerance="all", **_TRANSFORMS)["errors.deadletterqueue.topic.name"]
+    assert (judged.verdict, "no effect" in judged.text) == (Verdict.DIFFERENT, False)
+
+
+def test_settings_of_a_dead_letter_topic_without_its_name_have_no_effect() -> None:
+    found = _told(errors_tolerance="all", **{"errors.deadletterqueue.topic.replication.factor": "1"})
+    text, instead = found["errors.deadletterqueue.topic.replication.factor"]
+    assert text == "It has no effect, as errors.deadletterqueue.topic.name is not set."
+    assert instead == "Set errors.deadletterqueue.topic.name, or leave it out."
 
 
 def test_what_a_config_provider_lists_is_not_called_idle() -> None:
