@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
 from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION
@@ -16,6 +17,8 @@ from mirror_connect.connectors.config.table import (
 )
 
 TaskConfig = dict[str, str]
+# No reference to a config provider is left, as far as the caller knows.
+NONE_LEFT: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class UnknownConnectorClass(Exception):
@@ -61,10 +64,12 @@ class ConnectorDefinition:
         results: dict[str, ValidatedKey],
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
+        unresolved: Mapping[str, str],
     ) -> None:
         """Rules across settings: adds errors to `results` (and entries for names without a definition).
 
-        Error texts quote `as_written`, never `config`, whose values may come from a config provider.
+        Error texts quote `as_written`, never `config`, whose values may come from a config provider. `unresolved`: by
+        setting, why a reference to a config provider is left in its value, half a sentence.
         """
 
     def of_flow(self, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
@@ -93,14 +98,17 @@ class ConnectorDefinition:
         return []
 
     def validate(
-        self, config: Mapping[str, str | None], as_written: Mapping[str, str | None] | None = None
+        self,
+        config: Mapping[str, str | None],
+        as_written: Mapping[str, str | None] | None = None,
+        unresolved: Mapping[str, str] = NONE_LEFT,
     ) -> dict[str, ValidatedKey]:
-        """Checks every setting; `as_written` as in ConfigTable.validate_all."""
+        """Checks every setting; `as_written` as in ConfigTable.validate_all, `unresolved` as in `check`."""
         results = self.validation_order.validate_all(config, as_written)
         _refuse_nulls(results, config)
         own = self.own_keys.validate_all(config, as_written)
         results |= {name: own[name] for name in self.own_keys.keys if name in config}
-        self.check(results, config, config if as_written is None else as_written)
+        self.check(results, config, config if as_written is None else as_written, unresolved)
         return results
 
     def settings(self, config: Mapping[str, str], as_written: Mapping[str, str] | None = None) -> Settings:

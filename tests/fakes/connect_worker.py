@@ -14,6 +14,7 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
+from mirror_connect.app.config.config_providers import Explained
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.interfaces import (
@@ -114,10 +115,10 @@ class FakeResolver:
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         self.told.append(config)
-        return self.preview(config)
+        return self.explained(config).values
 
-    def preview(self, config: Mapping[str, str]) -> dict[str, str]:
-        return {name: self._one(value) for name, value in config.items()}
+    def explained(self, config: Mapping[str, str]) -> Explained:
+        return Explained({name: self._one(value) for name, value in config.items()}, {})
 
     def _one(self, value: str) -> str:
         if not value.startswith("${file:"):

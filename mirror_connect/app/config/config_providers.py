@@ -44,6 +44,9 @@ class Provider(Protocol):
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
         """The values of the keys that exist; ConfigError if the path can't be read."""
 
+    def absence(self, path: str, key: str) -> str:
+        """Why a key has no value, half a sentence. It is for everybody, and says little about files."""
+
 
 class _AllowedPaths:
     """`allowed.paths`: the paths whose files a provider may read; without it, all files."""
@@ -55,12 +58,17 @@ class _AllowedPaths:
 
     def permitted(self, path: str) -> str | None:
         """The path to open. None if it is not allowed."""
-        if self._allowed is None:
-            return path
-        permitted = permitted_path(path, self._allowed)
+        permitted = self._within(path)
         if permitted is None:
             self._refuse(path)
         return permitted
+
+    def refusal(self, path: str) -> str | None:
+        """Why a path is not permitted, by its name alone; None if it is."""
+        return None if self._within(path) is not None else f"{path} is not under the provider's allowed.paths"
+
+    def _within(self, path: str) -> str | None:
+        return path if self._allowed is None else permitted_path(path, self._allowed)
 
     def read(self, path: str, what: str) -> bytes | None:
         """The file at a permitted path; UnreadableFile names `what` and the path.
@@ -96,6 +104,12 @@ class FileProvider:
         found = properties_of(content, path, what=what, encoding="utf-8")
         return {key: found[key] for key in keys if key in found}
 
+    def absence(self, path: str, key: str) -> str:
+        """See Provider."""
+        if not path:
+            return "it names no file"
+        return self._allowed.refusal(path) or f"there is no key {key} in {path} that the provider may read"
+
 
 class DirectoryProvider:
     """A file per key, whose whole text is the value, as secrets are mounted into containers."""
@@ -126,6 +140,12 @@ class DirectoryProvider:
                 raise UnreadableFile("file", file, f"it isn't UTF-8 at byte {error.start}") from None
         return found
 
+    def absence(self, path: str, key: str) -> str:
+        """See Provider."""
+        if not path:
+            return "it names no directory"
+        return self._allowed.refusal(path) or f"there is no file {key} in {path} that the provider may read"
+
 
 class EnvironmentProvider:
     """Environment variables whose whole name matches `allowlist.pattern`; without it, all variables."""
@@ -144,6 +164,11 @@ class EnvironmentProvider:
         if path:
             raise ConfigError("EnvVarConfigProvider", path, f"Path is not supported for EnvVarConfigProvider: {path}")
         return {key: self._variables[key] for key in keys if key in self._variables}
+
+    def absence(self, path: str, key: str) -> str:
+        """See Provider."""
+        del path
+        return f"there is no variable {key} that the provider may read"
 
 
 class StrimziEnvironmentProvider(EnvironmentProvider):
@@ -178,6 +203,17 @@ class Resolved:
     def secrets(self) -> frozenset[str]:
         """Texts to hide, for `redact` and RedactingFilter.learn."""
         return secrets_of(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A config with its references replaced. `unresolved`: by setting, why a reference in it stays as text.
+
+    A reason is half a sentence for everybody. It shows names of providers, paths and keys, and no value.
+    """
+
+    values: dict[str, str] = field(repr=False)
+    unresolved: dict[str, str]
 
 
 class _Reference(NamedTuple):
@@ -286,18 +322,22 @@ class Resolver:
         return resolved
 
     def preview(self, config: Mapping[str, str]) -> dict[str, str]:
-        """As `resolve`, but without reporting secrets: for a config that is only validated, see `Validation`."""
-        resolved, notices = self.preview_with_notices(config)
-        for line in notices:
-            self._log_once(line)
-        return resolved
+        """As `resolve`, but without reporting secrets: for a config that is only validated."""
+        return self.explained(config).values
+
+    def explained(self, config: Mapping[str, str]) -> Explained:
+        """As `preview`, with what is left as text, see `Validation`."""
+        resolved, unresolved = self._previewed(config)
+        reasons: dict[str, str] = {}
+        for name, reference, written in unresolved:
+            self._log_once(self._line(name, reference, written))
+            reasons.setdefault(name, self._reason(reference))
+        return Explained(resolved, reasons)
 
     def preview_with_notices(self, config: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         """As `preview`, which logs what is returned here: a line for each reference that stays as text."""
-        # Each path is read once, so that all values of a file are from the same moment.
-        found = {place: self._read(place, keys, config) for place, keys in self._wanted(config).items()}
-        resolved, unresolved = self._replaced(config, found)
-        return resolved, [self._unresolved(name, each.provider, written) for name, each, written in unresolved]
+        resolved, unresolved = self._previewed(config)
+        return resolved, [self._line(*each) for each in unresolved]
 
     def without_unreadable(self, config: Mapping[str, str]) -> tuple[Resolver, list[UnreadableReference]]:
         """A resolver that leaves alone what can't be read, and the error of each such path."""
@@ -312,8 +352,12 @@ class Resolver:
 
     def without_value(self, config: Mapping[str, str]) -> list[tuple[str, str]]:
         """The setting and the provider of each reference that stays as text, but for what is not read on purpose."""
+        return [(name, each.provider) for name, each, _ in self._previewed(config)[1]]
+
+    def _previewed(self, config: Mapping[str, str]) -> tuple[dict[str, str], list[tuple[str, _Reference, str]]]:
+        # Each path is read once, so that all values of a file are from the same moment.
         found = {place: self._read(place, keys, config) for place, keys in self._wanted(config).items()}
-        return [(name, each.provider) for name, each, _ in self._replaced(config, found)[1]]
+        return self._replaced(config, found)
 
     def _wanted(self, config: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
         wanted: dict[tuple[str, str], set[str]] = {}
@@ -349,13 +393,20 @@ class Resolver:
             resolved[name] = "".join([*pieces, value[at:]])
         return resolved, unresolved
 
-    def _unresolved(self, name: str, provider: str, written: str) -> str:
+    def _line(self, name: str, reference: _Reference, written: str) -> str:
         """Names the cause. As in Connect the reference stays text, and a broker refuses the password `${fil:…}` later."""
-        if provider in self._providers:
-            return f"{name}: the reference {written} has no value and stays as text"
-        # The line shows no more of it: it may be a secret that only looks like a reference.
+        reason = self._reason(reference)
+        if reference.provider in self._providers:
+            return f"{name}: the reference {written} has no value and stays as text: {reason}"
+        return f"{name}: ${{{reference.provider}:…}} stays as text, {reason}"
+
+    def _reason(self, reference: _Reference) -> str:
+        provider = self._providers.get(reference.provider)
+        if provider is not None:
+            return provider.absence(reference.path, reference.key)
+        # It shows no more of the reference, which may be a secret that only looks like one.
         there = ", ".join(sorted(self._providers)) or "none"
-        return f"{name}: ${{{provider}:…}} stays as text, there is no config provider {provider} (there are: {there})"
+        return f"there is no config provider {reference.provider} (there are: {there})"
 
     def _log_once(self, line: str) -> None:
         with self._logging:

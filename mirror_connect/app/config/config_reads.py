@@ -9,26 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from mirror_connect.connectors.errors import ConfigError
 
 THREADS: Final = 4
 PATIENCE_S: Final = 10.0
 
-Resolve = Callable[[Mapping[str, str]], Mapping[str, str]]
+T = TypeVar("T")
 
 
-class ConfigReads:
+class ConfigReads(Generic[T]):
     """Reads config providers for one purpose; each purpose has its own. `name`: of its threads."""
 
-    def __init__(self, resolve: Resolve, name: str, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, resolve: Callable[[Mapping[str, str]], T], name: str, patience_s: float = PATIENCE_S) -> None:
         self._resolve = resolve
         self._patience_s = patience_s
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix=f"config-reads-{name}")
 
-    async def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The config with its references replaced. ConfigError of the resolver, or if it takes too long."""
+    async def resolve(self, config: Mapping[str, str]) -> T:
+        """The config with its references replaced, as `resolve` gives it. ConfigError of it, or if it takes too long."""
         if not any("${" in value for value in config.values()):
             # Without references it need not wait for the threads that read.
             return await asyncio.to_thread(self._resolve, config)

@@ -78,6 +78,10 @@ class _KubernetesProvider:
         data = self._data(access, place)
         return {key: self._value(data, key, place) for key in keys}
 
+    def absence(self, path: str, key: str) -> str:
+        """See Provider. Each key has a value, so what is left is a value that looks like its own reference."""
+        return f"key {key} of {self.kind} {path} has no other value"
+
     def _value(self, data: Mapping[str, Any], key: str, place: str) -> str:
         matching = sorted(each for each in data if each == key or fnmatch.fnmatchcase(each, key))
         if not matching:

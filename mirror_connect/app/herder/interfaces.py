@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from mirror_connect.app.config.config_providers import Explained
 from mirror_connect.app.metrics.connector_figures import TaskPlace
 from mirror_connect.app.metrics.rebalances import RebalanceFigures
 from mirror_connect.app.storage.partition_owners import PartitionOwners
@@ -212,7 +213,7 @@ class Resolver(Protocol):
     def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """The config with its references replaced. ConfigError names a reference that can't be read. May block."""
 
-    def preview(self, config: Mapping[str, str]) -> Mapping[str, str]:
+    def explained(self, config: Mapping[str, str]) -> Explained:
         """The same for a config that is only validated: the log does not hide its secrets."""
 
 

@@ -25,7 +25,7 @@ from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, 
 from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
 from mirror_connect.connectors.config.table import NULL_REFUSED, ValidatedKey, infos
 from mirror_connect.connectors.config.values import parse
-from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.definition import NONE_LEFT, ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, transform_of
 from mirror_connect.connectors.mirror.settings import PRODUCER_OVERRIDE
@@ -79,7 +79,7 @@ class Validation:
     """Validates with the worker's config providers and rules; `notices` logs what is valid but surprising."""
 
     def __init__(self, resolver: Resolver, rules: ConfigRules, notices: ConfigNotices) -> None:
-        self._reads = ConfigReads(resolver.preview, "validation")
+        self._reads = ConfigReads(resolver.explained, "validation")
         self._accepted = ConfigReads(resolver.resolve, "accepted")
         self._rules = rules
         self._notices = notices
@@ -95,7 +95,7 @@ class Validation:
         included = config.get(CLASS)
         if included is not None and not _without_suffix(included).endswith(_without_suffix(plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
-        definition, resolved = await self._resolved(config)
+        definition, resolved, unresolved = await self._resolved(config)
 
         def judge() -> tuple[dict[str, ValidatedKey], dict[str, Any]]:
             refused = _of_another_version(definition, resolved, config)
@@ -103,7 +103,7 @@ class Validation:
                 return {}, infos(resolved[CLASS] or "", CONNECTOR_KEYS, refused.values())
             others = self._of_clients(resolved, config)
             _check_override_types(others, resolved)
-            judged = self._judged(definition, resolved, config, others)
+            judged = self._judged(definition, resolved, config, others, unresolved)
             return judged, infos(resolved[CLASS] or "", definition.validation_order, judged.values())
 
         judged, answer = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
@@ -116,13 +116,12 @@ class Validation:
 
     async def errors(self, config: Config) -> list[str]:
         """Every error of a config that a request wants to store. BadRequest."""
-        definition, resolved = await self._resolved(config)
-        return await self._errors(definition, resolved, config)
+        return await self._errors(*await self._resolved(config), config)
 
     async def check(self, config: Config) -> None:
         """Raises InvalidConfig with every error of a config that a request wants to store."""
-        definition, resolved = await self._resolved(config)
-        errors = await self._errors(definition, resolved, config)
+        definition, resolved, unresolved = await self._resolved(config)
+        errors = await self._errors(definition, resolved, unresolved, config)
         if errors:
             raise InvalidConfig(errors)
         # Not on the loop: to find similar names takes time.
@@ -134,12 +133,14 @@ class Validation:
         """The config with its references replaced. From here on clients log in with it, so the log hides its secrets."""
         return await self._accepted.resolve(config)
 
-    async def _errors(self, definition: ConnectorDefinition, resolved: Config, config: Config) -> list[str]:
+    async def _errors(
+        self, definition: ConnectorDefinition, resolved: Config, unresolved: Mapping[str, str], config: Config
+    ) -> list[str]:
         def judge() -> dict[str, ValidatedKey] | list[str]:
             refused = _of_another_version(definition, resolved, config)
             if refused is not None:
                 return [error for result in refused.values() for error in result.errors]
-            return self._judged(definition, resolved, config, self._of_clients(resolved, config))
+            return self._judged(definition, resolved, config, self._of_clients(resolved, config), unresolved)
 
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
         if isinstance(judged, list):
@@ -163,10 +164,11 @@ class Validation:
         resolved: Config,
         config: Config,
         of_clients: Mapping[str, ValidatedKey],
+        unresolved: Mapping[str, str],
     ) -> dict[str, ValidatedKey]:
         if self._rules.derived:
             resolved, config = definition.of_flow(resolved), definition.of_flow(config)
-        return _judged(definition, resolved, config, of_clients, self._rules.exactly_once)
+        return _judged(definition, resolved, config, of_clients, self._rules.exactly_once, unresolved=unresolved)
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)
@@ -221,16 +223,18 @@ class Validation:
         found = None if transform is None else await self._rules.statement_error(transform)
         return {} if found is None else {found[0]: [f"Invalid {found[0]}: {found[1]}"]}
 
-    async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
+    async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config, Mapping[str, str]]:
+        """The definition, the resolved config, and by setting why a reference in it stays as text. BadRequest."""
         try:
-            resolved: Config = {**config, **await self._reads.resolve(set_values(config))}
+            found = await self._reads.resolve(set_values(config))
         except ConfigError as error:
             raise BadRequest(str(error)) from None
+        resolved: Config = {**config, **found.values}
         class_name = resolved.get(CLASS)
         if class_name is None:
             raise BadRequest(f"Connector config {_shown(config)} contains no connector type")
         try:
-            return connector_definition(class_name, config.get(CLASS)), resolved
+            return connector_definition(class_name, config.get(CLASS)), resolved, found.unresolved
         except UnknownConnectorClass as error:
             raise BadRequest(str(error)) from None
 
@@ -258,9 +262,11 @@ def _judged(
     config: Config,
     of_clients: Mapping[str, ValidatedKey],
     exactly_once: Support,
+    *,
+    unresolved: Mapping[str, str] = NONE_LEFT,
 ) -> dict[str, ValidatedKey]:
     """Every setting in Connect's order: the framework's, those of aliases, the connector's, of clients, of converters."""
-    judged = definition.validate(resolved, config)
+    judged = definition.validate(resolved, config, unresolved)
     check_exactly_once(judged, definition, resolved, exactly_once)
     plugged = check_aliases(judged, resolved, config)
     framework = {key.name: judged.pop(key.name) for key in (*CONNECTOR_KEYS, *SOURCE_KEYS)}

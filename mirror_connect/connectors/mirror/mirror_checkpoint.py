@@ -107,6 +107,7 @@ class MirrorCheckpoint(ConnectorDefinition):
         results: dict[str, ValidatedKey],
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
+        unresolved: Mapping[str, str],
     ) -> None:
         """MirrorCheckpointConfig.validate. Also refuses settings that would fail or be ignored silently later."""
         _check_emission(results, config)

@@ -56,6 +56,7 @@ class MirrorHeartbeat(ConnectorDefinition):
         results: dict[str, ValidatedKey],
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
+        unresolved: Mapping[str, str],
     ) -> None:
         """Refuses settings that would fail or be ignored silently later. Java has no rules here."""
         refuse_transforms(results)

@@ -171,13 +171,14 @@ class MirrorSource(ConnectorDefinition):
         results: dict[str, ValidatedKey],
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
+        unresolved: Mapping[str, str],
     ) -> None:
         """MirrorSourceConnector.validate. Also refuses settings that would fail or be ignored silently later."""
         _check_offset_syncs(results, config)
         _check_exactly_once(results, config)
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
         check_transforms(results, config, as_written)
-        check_transform(results, config, as_written)
+        check_transform(results, config, as_written, unresolved)
         check_dead_letters(results, config, as_written)
         _check_sampling(results, config)
         _check_prefixed_acls(results, config)

@@ -51,13 +51,15 @@ def setting_of_transform(transform: RecordTransform) -> str:
     return PYTHON if isinstance(transform, TransformFunction) else SQL
 
 
-def check_transform(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
-    """Adds the errors that can be known here, and an entry for each secret."""
+def check_transform(
+    results: dict[str, ValidatedKey], config: Config, as_written: Config, unresolved: Mapping[str, str]
+) -> None:
+    """Adds the errors that can be known here, and an entry for each secret. `unresolved`: see ConnectorDefinition.check."""
     check_unknown(results, config)
     if PYTHON not in config:
-        check_sql(results, config, as_written)
+        check_sql(results, config, as_written, unresolved)
         return
-    check_secrets(results, config, PYTHON)
+    check_secrets(results, config, PYTHON, unresolved)
     for setting in (VALUE_SCHEMA, KEY_SCHEMA, *check_lookups(results, config, as_written)):
         if setting in results:
             results[setting].errors.append(f"Invalid {setting}: it belongs to {SQL}. A function gets the bytes")

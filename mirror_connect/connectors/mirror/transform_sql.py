@@ -151,8 +151,13 @@ def secrets_of_config(config: Config) -> dict[str, str]:
     return secrets
 
 
-def check_secrets(results: dict[str, ValidatedKey], config: Config, user: str) -> list[str]:
-    """Adds an entry for each secret, with its errors; their names. `user`: the setting of what gets them."""
+def check_secrets(
+    results: dict[str, ValidatedKey], config: Config, user: str, unresolved: Mapping[str, str]
+) -> list[str]:
+    """Adds an entry for each secret, with its errors; their names. `user`: the setting of what gets them.
+
+    `unresolved`: see ConnectorDefinition.check.
+    """
     names = _secret_names(config)
     for name in names:
         setting = SECRET + name
@@ -165,7 +170,7 @@ def check_secrets(results: dict[str, ValidatedKey], config: Config, user: str) -
             found.errors.append(f"Invalid {setting}: {problem}")
         elif value == "":
             found.errors.append(f"Invalid {setting}: it is empty: give it a value, or leave it out")
-        elif value is not None and (problem := _problem_of_value(value)) is not None:
+        elif value is not None and (problem := _problem_of_value(value, unresolved.get(setting))) is not None:
             found.errors.append(f"Invalid {setting}: {problem}")
     if len(names) > MOST_SECRETS:
         results[SECRET + names[-1]].errors.append(f"Invalid {SECRET}*: more than {MOST_SECRETS} secrets")
@@ -179,9 +184,11 @@ def check_resolved(secrets: Mapping[str, str]) -> None:
             raise ConfigError(SECRET + name, None, problem)
 
 
-def check_sql(results: dict[str, ValidatedKey], config: Config, as_written: Config) -> None:
-    """Adds the errors that can be known without Spark, and an entry for each secret."""
-    names = check_secrets(results, config, SQL)
+def check_sql(
+    results: dict[str, ValidatedKey], config: Config, as_written: Config, unresolved: Mapping[str, str]
+) -> None:
+    """Adds the errors that can be known without Spark, and an entry for each secret. `unresolved`: as above."""
+    names = check_secrets(results, config, SQL, unresolved)
     of_lookups = check_lookups(results, config, as_written)
     if SQL not in config:
         for setting in (VALUE_SCHEMA, KEY_SCHEMA, *(SECRET + name for name in names), *of_lookups):
@@ -230,11 +237,19 @@ def _secret_names(config: Config) -> list[str]:
     return sorted(name.removeprefix(SECRET) for name in config if name.startswith(SECRET))
 
 
-def _problem_of_value(value: str) -> str | None:
-    """A reference without a value stays as text, which everybody can read. Hashes would be made with that text."""
+def _problem_of_value(value: str, why: str | None = None) -> str | None:
+    """A reference without a value stays as text, which everybody can read. Hashes would be made with that text.
+
+    `why`: why it has none, if that is known.
+    """
     if _REFERENCE not in value:
         return None
-    return "it holds ${…}: correct the reference, or the config provider. A secret itself can't have these characters"
+    if why is not None:
+        return f"its reference has no value, as {why}: correct the reference, or the config provider"
+    return (
+        "it holds ${…}: correct the reference, or the config provider; the worker's log says what is missing. "
+        "A secret itself can't have these characters"
+    )
 
 
 def _problem_of_name(name: str, names: Any) -> str | None:

@@ -30,6 +30,7 @@ class Copier(ConnectorDefinition):
         results: dict[str, ValidatedKey],
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
+        unresolved: Mapping[str, str],
     ) -> None:
         if config.get("speed") == "13":
             results["speed"].errors.append(f"{as_written['speed']} brings bad luck")

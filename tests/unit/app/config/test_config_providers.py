@@ -264,7 +264,34 @@ def test_a_caller_that_tells_by_itself_gets_no_lines_in_the_log(
 
 def test_a_key_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) -> None:
     resolver().resolve({"client.id": "${env:NONE}"})
-    assert caplog.messages == ["client.id: the reference ${env:NONE} has no value and stays as text"]
+    assert caplog.messages == [
+        "client.id: the reference ${env:NONE} has no value and stays as text: there is no variable NONE that the provider "
+        "may read"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        pytest.param("${fil:/s:hunter2}", "there is no config provider fil (there are: dir, env, file)", id="provider"),
+        pytest.param("x${file:{}/kafka.properties:none}", "there is no key none in {}/kafka.properties that", id="key"),
+        pytest.param("${file:/etc/passwd:root}", "/etc/passwd is not under the provider's allowed.paths", id="outside"),
+        pytest.param("${file:user}", "it names no file", id="no_path"),
+        pytest.param("${dir:{}/folder:none}", "there is no file none in {}/folder that", id="file"),
+        pytest.param("${dir:{}/none:token}", "there is no file token in {}/none that", id="directory"),
+        pytest.param("${dir:token}", "it names no directory", id="no_directory"),
+        pytest.param("${env:NONE}", "there is no variable NONE that the provider may read", id="variable"),
+    ],
+)
+def test_why_a_reference_has_no_value_is_told_and_nothing_of_a_value(secrets: Path, written: str, reason: str) -> None:
+    folder = str(secrets.parent)
+    providers = resolver(file__allowed_paths=folder)
+    text = written.replace("{}", folder)
+    found = providers.explained({"k": text, "good": f"${{file:{secrets}:password}}"})
+    assert found.values == {"k": text, "good": "geheim-é"}
+    assert list(found.unresolved) == ["k"]
+    assert found.unresolved["k"].startswith(reason.replace("{}", folder))
+    assert not any(secret in repr(found) for secret in ("hunter2", "geheim"))
 
 
 def test_braces_that_are_no_reference_are_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:

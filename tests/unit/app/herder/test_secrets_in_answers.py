@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.app.config.config_providers import Resolver
-from mirror_connect.app.errors import ConnectError, InvalidConfig
+from mirror_connect.app.errors import BadRequest, ConnectError, InvalidConfig
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from tests.fakes.connect_worker import FakeWorker, source_config
@@ -71,6 +71,30 @@ async def test_no_setting_makes_an_answer_tell_what_a_provider_gave(
             except ConnectError as error:
                 told = str(error)
             assert (name, SECRET in told) == (name, False)
+
+
+async def test_a_secret_without_a_value_is_told_with_its_reason(validation: Validation, tmp_path: Path) -> None:
+    setting = "spark.transform.secret.salt"
+    config = {**source_config(), "name": "a", "spark.transform.sql": "SELECT * FROM records"}
+    file = tmp_path / "secrets"
+    for reference, reason in (
+        ("${fil:/x:hunter2}", "there is no config provider fil (there are: file)"),
+        (f"${{file:{file}:none}}", f"there is no key none in {file} that the provider may read"),
+    ):
+        line = (
+            f"Invalid {setting}: its reference has no value, as {reason}: correct the reference, or the config provider"
+        )
+        with pytest.raises(InvalidConfig) as refused:
+            await validation.check({**config, setting: reference})
+        assert line in str(refused.value)
+        answer = await validation.infos(CLASSES[0], {**config, setting: reference})
+        assert [each["value"]["errors"] for each in answer["configs"] if each["value"]["name"] == setting] == [[line]]
+        assert not any(secret in f"{refused.value} {answer}" for secret in ("hunter2", SECRET))
+    # As in Connect, with its text.
+    with pytest.raises(
+        BadRequest, match=f"^Could not read properties from file {tmp_path}/none: .*{setting} refers to it"
+    ):
+        await validation.check({**config, setting: f"${{file:{tmp_path}/none:salt}}"})
 
 
 async def test_the_log_learns_no_secret_of_a_config_that_is_only_judged(worker: FakeWorker) -> None:

@@ -112,7 +112,7 @@ def test_a_location_is_a_path_or_a_topic(location: str, kind: Format | None) -> 
 def checked(config: dict[str, str | None], written: dict[str, str | None] | None = None) -> dict[str, ValidatedKey]:
     table = ConfigTable(Key(SQL, STRING, None, LOW, ""))
     results = {name: each for name, each in table.validate_all(config, written).items() if name in config}
-    check_sql(results, config, written or config)
+    check_sql(results, config, written or config, {})
     return results
 
 

@@ -26,7 +26,7 @@ TABLE = ConfigTable(*(Key(name, STRING, None, LOW, "") for name in (SQL, VALUE_S
 
 def checked(config: dict[str, str | None], written: dict[str, str | None] | None = None) -> dict[str, ValidatedKey]:
     results = {name: each for name, each in TABLE.validate_all(config, written).items() if name in config}
-    check_sql(results, config, written or config)
+    check_sql(results, config, written or config, {})
     return results
 
 
@@ -103,6 +103,16 @@ def test_a_secret_that_a_provider_gives_is_taken_and_one_with_a_reference_left_i
     found = errors({SQL: TEXT, f"{SECRET}salt": "geheim${env:MORE}"}, written)
     assert list(found) == [f"{SECRET}salt"]
     assert not any(text in str(found) for text in ("geheim", "MORE"))
+
+
+def test_a_reference_that_is_left_is_told_with_its_reason() -> None:
+    setting, why = f"{SECRET}salt", "there is no config provider fil (there are: file)"
+    config = {SQL: TEXT, setting: "${fil:/s:pepper}"}
+    results = {name: each for name, each in TABLE.validate_all(config).items() if name in config}
+    check_sql(results, config, config, {setting: why})
+    assert results[setting].errors == [
+        f"Invalid {setting}: its reference has no value, as {why}: correct the reference, or the config provider"
+    ]
 
 
 @pytest.mark.parametrize("config", [{SQL: ""}, {SQL: TEXT, f"{SECRET}1": "x"}, {SQL: "(" * 51}])
