@@ -156,6 +156,17 @@ ROWS: Final[Sequence[tuple[str, Sequence[Panel]]]] = (
                 "s",
                 meaning="A crash repeats about so much.",
             ),
+            Panel(
+                "Age of lookups",
+                [
+                    (
+                        f"max by (connector, lookup) (mirror_connect_lookup_age_seconds{OF})",
+                        "{{connector}} {{lookup}}",
+                    )
+                ],
+                "s",
+                meaning="Of statements. More than twice their refresh interval: they can't be renewed.",
+            ),
         ),
     ),
     (

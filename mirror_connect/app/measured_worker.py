@@ -84,6 +84,7 @@ def _connector(
         partitions=_of(assigned.partitions, every, tasks),
         groups=_of(assigned.groups, every, tasks),
         metrics=member.metrics,
+        lookups=links.lookup_ages(view.name),
         formats=frozenset(each.strip() for each in asked) & _FORMATS,
     )
 

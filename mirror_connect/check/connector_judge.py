@@ -104,9 +104,7 @@ def judge_connector(
         config = definition.of_flow(config)
     referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
     errors = _errors(definition, config, referenced, policy or OverridePolicy(), support)
-    if paths is not None and isinstance(definition, MirrorSource):
-        known = {name: value for name, value in config.items() if name not in referenced}
-        errors = _forbidden_lookups(known, paths) | errors
+    errors = _forbidden_lookups(definition, config, referenced, paths) | errors
     idle = idle_transaction_settings(config, support)
     letters = _idle_letters(definition, config, referenced)
     found = []
@@ -129,11 +127,16 @@ def judge_connector(
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
 
 
-def _forbidden_lookups(config: Config, paths: LookupPaths) -> dict[str, str]:
+def _forbidden_lookups(
+    definition: ConnectorDefinition, config: Config, referenced: set[str], paths: LookupPaths | None
+) -> dict[str, str]:
     """The errors of files by their paths alone: they are on the worker's host."""
+    if paths is None or not isinstance(definition, MirrorSource):
+        return {}
+    known = {name: value for name, value in config.items() if name not in referenced}
     return {
         name: str(ConfigError(name, path, paths.refusal()))
-        for name, path in files_of_lookups(config)
+        for name, path in files_of_lookups(known)
         if paths.permitted(path) is None
     }
 

@@ -226,6 +226,8 @@ def test_records_get_the_newest_lookup_and_none_is_copied_without_one(link: Link
         lambda: "2 rows have the same id, the first is row 1" in link.trace(), "the status says what is wrong"
     )
     assert worker.states(link.topic) == ["RUNNING", "RUNNING"]
+    ages = [line for line in worker.rest.get("/metrics").text.splitlines() if "_lookup_age_seconds{" in line]
+    assert [f'connector="{link.topic}",lookup="regions"' in line for line in sorted(ages)] == [False, True]
     link.write(30)
     copies = link.wait_copied(link.written)
     assert {each.get("region") for each in copies[-30:]} == {"Europe", None}

@@ -191,6 +191,7 @@ class FakeSupervisor:
         self.elsewhere: dict[str, str] = {}
         self.readiness = Readiness.READY
         self.on_executors: list[TaskPlace] = []
+        self.ages_of_lookups: dict[str, dict[str, float]] = {}
         self.events: TaskEvents | None = None
         self._holding = False
 
@@ -207,6 +208,9 @@ class FakeSupervisor:
 
     def confirmed(self) -> Mapping[str, int]:
         return {}
+
+    def lookup_ages(self, connector: str) -> Mapping[str, float]:
+        return self.ages_of_lookups.get(connector, {})
 
     def places(self) -> Sequence[TaskPlace]:
         return self.on_executors

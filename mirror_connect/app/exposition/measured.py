@@ -25,7 +25,8 @@ class MeasuredConnector:
     `name`: with the flow before it where several flows have connectors of one name; `bare_name`: its own.
     `kind`: source, checkpoint or heartbeat; None for an unknown class. `state`, `tasks`: as in the status topic; `state` is
     None at a worker that runs tasks alone. `itself`: whether the connector runs here, and not its tasks alone.
-    `metrics`: what its tasks have told; None before they have told anything.
+    `metrics`: what its tasks have told; None before they have told anything. `lookups`: the age of the rows of each lookup
+    that tasks join here, in seconds, by its name.
     `formats`: where MirrorMaker's metrics are, LEGACY or NEW or both.
     """
 
@@ -41,6 +42,7 @@ class MeasuredConnector:
     groups: Collection[str]
     metrics: ConnectorMetrics | None
     itself: bool = True
+    lookups: Mapping[str, float] = field(default_factory=dict)
     formats: frozenset[str] = frozenset({LEGACY})
 
 

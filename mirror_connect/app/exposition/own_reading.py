@@ -48,6 +48,7 @@ class OwnReading:
         yield from self._of_partitions()
         yield from self._of_work()
         yield from self._of_groups()
+        yield from self._of_lookups()
         yield from self._of_verification()
         yield from self._of_problems()
 
@@ -202,6 +203,10 @@ class OwnReading:
                     groups.append(((*_of(connector), name), found))
         for series, value in _OF_GROUPS:
             yield _samples(series, [(of, known) for of, each in groups if (known := value(each)) is not None])
+
+    def _of_lookups(self) -> Iterator[Samples]:
+        found = [((*_of(each), name), age) for _, each in self._connectors() for name, age in each.lookups.items()]
+        yield _samples(own.LOOKUP_AGE, found)
 
     def _of_verification(self) -> Iterator[Samples]:
         found = [

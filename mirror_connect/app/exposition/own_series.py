@@ -166,6 +166,13 @@ SYNCED: Final = _series(
     "When the group's offsets on the target were last found or made equal to the translated ones (Unix time).",
 )  # fmt: skip
 
+# --- lookups ---------------------------------------------------------------------------------------------------------
+LOOKUP_AGE: Final = _series(
+    "lookup_age_seconds", _GAUGE, (*_OF, "lookup"), "seconds",
+    "For how long the rows of a lookup were not found to be those of its file or topic. While it can be read, at most its "
+    "refresh interval.",
+)  # fmt: skip
+
 # --- sampling verification (verify.follow.enabled) -------------------------------------------------------------------
 VERIFY_COPIED: Final = _series(
     "verify_copied_records_total", _COUNTER, _OF, "",

@@ -269,6 +269,9 @@ class Supervisor(Protocol):
     def places(self) -> Sequence[TaskPlace]:
         """On which executors of a Spark cluster tasks run; none with a local master."""
 
+    def lookup_ages(self, connector: str) -> Mapping[str, float]:
+        """How old the rows of each lookup are that tasks of a connector join here, in seconds, by its name."""
+
     def holds_elsewhere(self, connector: str) -> str:
         """Which other workers may still write anything of a connector that no task is to run any more; empty: none."""
 

@@ -241,6 +241,10 @@ class LinkReads:
             itself = itself or not any(connector in each.connectors for each in others)
         return itself, own
 
+    def lookup_ages(self, connector: str) -> Mapping[str, float]:
+        """How old the rows of each lookup are that tasks of a connector join here, in seconds, by its name."""
+        return {} if self._spark is None else self._spark.lookup_ages(connector)
+
     def forget_unused(self) -> None:
         """Forgets what no connector, task or link is there for any more."""
         snapshot, links = self._configs.snapshot(), self.present()

@@ -37,7 +37,8 @@ RETRY_S: Final = 5.0
 class _Kept:
     """One lookup, as its runs use it. `served`: which version each run has.
 
-    `keys`: by which columns they join it. `bad`: why this version can't be joined by some of them.
+    `keys`: by which columns they join it. `bad`: why this version can't be joined by some of them. `found`: when its rows
+    were last found to be those of the file or topic, in seconds of the keeper's clock.
     `problem`: why it could not be read the last time, since `problem_since` (seconds since 1970).
     """
 
@@ -53,6 +54,7 @@ class _Kept:
     served: dict[TaskRun, int] = field(default_factory=dict)
     problem: str | None = None
     problem_since: float = 0.0
+    found: float = 0.0
     due: float = 0.0
     looking: asyncio.Task[None] | None = None
 
@@ -122,6 +124,18 @@ class LookupKeeper:
             for run, version in kept.served.items():
                 self._tell(kept, run, version)
 
+    def ages(self, connector: str) -> dict[str, float]:
+        """For how many seconds nobody has found the rows of each lookup to be those of its file or topic, by its name.
+
+        Only of those that have rows. While a config changes its tasks may have two of one name: the older one counts.
+        """
+        found: dict[str, float] = {}
+        for kept in self._kept.values():
+            if kept.connector == connector and kept.loaded is not None:
+                age = max(0.0, self._clock() - kept.found)
+                found[kept.lookup.name] = max(age, found.get(kept.lookup.name, 0.0))
+        return found
+
     def close(self) -> None:
         """Reads nothing any more."""
         for kept in self._kept.values():
@@ -173,7 +187,8 @@ class LookupKeeper:
                 if changed:
                     kept.version += 1
                     kept.bad.clear()
-            kept.due = self._clock() + kept.interval_s
+            kept.found = self._clock()
+            kept.due = kept.found + kept.interval_s
         finally:
             kept.looking = None
 

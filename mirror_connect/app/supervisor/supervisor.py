@@ -143,6 +143,10 @@ class Supervisor:
         """Whether Spark can take tasks, for the group."""
         return self._readiness.now
 
+    def lookup_ages(self, connector: str) -> Mapping[str, float]:
+        """See LookupKeeper.ages."""
+        return self._lookups.ages(connector)
+
     def places(self) -> list[TaskPlace]:
         """On which executors of a Spark cluster tasks run, as they have reported; none with a local master."""
         return [

@@ -42,6 +42,14 @@ async def test_a_leader_shows_its_connectors_with_their_formats(worker: FakeWork
     assert connector.formats == {"legacy", "new"}
 
 
+async def test_a_connector_shows_the_age_of_the_lookups_that_its_tasks_join_here(worker: FakeWorker) -> None:
+    (connector,) = measured(worker).connectors
+    assert connector.lookups == {}
+    worker.supervisor.ages_of_lookups = {"c": {"regions": 12.5}, "other": {"regions": 3.0}}
+    (connector,) = measured(worker, "A->B").connectors
+    assert connector.lookups == {"regions": 12.5}
+
+
 async def test_a_connector_of_a_flow_has_the_flow_before_its_name_and_its_clients_have_not(worker: FakeWorker) -> None:
     (connector,) = measured(worker, "A->B").connectors
     assert (connector.name, connector.bare_name) == ("A->B.c", "c")

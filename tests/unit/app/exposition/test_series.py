@@ -156,6 +156,18 @@ def test_counts_of_verification_go_on_in_the_next_start_of_the_connector() -> No
     assert found[f'mirror_connect_verify_findings_total{{{OF_LINK},kind="missing"}}'] == 3
 
 
+def test_each_lookup_has_its_age() -> None:
+    told = Told()
+    told.source([[row("orders", 0)]])
+    name = "mirror_connect_lookup_age_seconds"
+    assert samples(told.text(), name) == {}
+    told.connectors[0] = replace(told.connectors[0], lookups={"regions": 12.5, "customers": 0.0})
+    assert samples(told.text(), name) == {
+        f'{{{OF_LINK},lookup="regions"}}': 12.5,
+        f'{{{OF_LINK},lookup="customers"}}': 0,
+    }
+
+
 def test_one_series_tells_each_problem_since_when() -> None:
     text = whole().text()
     (found,) = samples(text, "mirror_connect_problem_start_timestamp_seconds")

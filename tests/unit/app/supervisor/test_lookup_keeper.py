@@ -131,6 +131,30 @@ async def test_a_changed_lookup_ends_the_epochs_that_have_another_one(world: Wor
 
 
 @in_world
+async def test_rows_grow_older_until_they_are_found_to_be_the_present_ones(world: World) -> None:
+    world.content = BadLookupError("it can't be read: No such file")
+    with pytest.raises(LookupMissingError):
+        await world.rows(world.runs[0])
+    # There are no rows.
+    assert world.keeper.ages("c") == {}
+    world.content = [("DE", 1)]
+    await world.look(RETRY_S)
+    world.now += 7
+    assert world.keeper.ages("c") == {"regions": 7}
+    assert world.keeper.ages("other") == {}
+    await world.look(INTERVAL_S)
+    assert world.keeper.ages("c") == {"regions": 0}
+    world.content = BadLookupError("it can't be read: No such file")
+    for looks in (1, 2):
+        await world.look(INTERVAL_S)
+        assert world.keeper.ages("c") == {"regions": looks * INTERVAL_S}
+    # Nothing has changed, and they are the present ones again.
+    world.content = [("DE", 1)]
+    await world.look(RETRY_S)
+    assert world.keeper.ages("c") == {"regions": 0}
+
+
+@in_world
 async def test_the_log_names_connector_and_lookup_once_for_each_reason(world: World) -> None:
     lines: list[str] = []
     handler = logging.Handler()
