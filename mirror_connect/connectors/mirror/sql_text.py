@@ -17,7 +17,7 @@ _LETTERS: Final = "A-Za-z\u0131\u017f"
 _START: Final = re.compile(
     rf"""
       (?P<space> [ \t\n\f\r\x0b\xa0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+ )
-    | (?P<line> -- (?: \\\n | [^\r\n] )*+ \r?\n? )
+    | (?P<line> -- (?: \\\n | [^\r\n] )* \r?\n? )
     # A hint, as /*+ BROADCAST(r) */, is no comment.
     | (?P<block> /\*(?!\+) )
     | (?P<quote> [rR]?['"] | ` )
@@ -34,8 +34,8 @@ _START: Final = re.compile(
 )
 # What follows such an opening, up to its end.
 _REST: Final = {
-    "'": re.compile(r"(?: [^'\\]++ | \\. )*+ '", re.VERBOSE | re.DOTALL),
-    '"': re.compile(r'(?: [^"\\]++ | \\. )*+ "', re.VERBOSE | re.DOTALL),
+    "'": re.compile(r"(?: [^'\\]++ | \\. )* '", re.VERBOSE | re.DOTALL),
+    '"': re.compile(r'(?: [^"\\]++ | \\. )* "', re.VERBOSE | re.DOTALL),
     # A quote that is there twice is two pieces, one behind the other.
     "`": re.compile(r"[^`]*+`"),
     "R'": re.compile(r"[^']*+'"),
