@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mirror_connect.app.config.config_providers import Explained
 from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.config_notices import ConfigNotices
@@ -36,6 +37,9 @@ class Share:
         return dict(config)
 
     preview = resolve
+
+    def explained(self, config: Mapping[str, str]) -> Explained:
+        return Explained(self.resolve(config), {})
 
 
 @pytest.fixture
