@@ -183,6 +183,7 @@ EMPTY = {
     "Copied records that are verified",
     "Records with a fault",
     "Age of the last result",
+    "Age of lookups",
 }
 
 
