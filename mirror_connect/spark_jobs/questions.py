@@ -25,6 +25,7 @@ MOST_PREVIEWS: Final = 2
 MOST_STATEMENTS: Final = 4
 # For how long a statement waits while so many others are read. The worker holds its question for longer.
 WAIT_S: Final = 5.0
+_OUT_OF_MEMORY: Final = "java.lang.OutOfMemoryError"
 _PREVIEW: Final = "preview"
 # A preview with a function of the user's.
 _FUNCTION: Final = "function"
@@ -116,8 +117,12 @@ class Questions:
             return _answered(self._of_statements, question["kind"], question["body"])
         except Exception as error:  # noqa: BLE001 — whoever asked must not wait for nothing
             # Neither text nor trace: Spark's errors quote values of records.
-            what = needs_too_much(error) or class_name(error)
-            log.error("A question of the worker's (%s) could not be answered: %s", question["kind"], what)
+            too_much = needs_too_much(error)
+            what = too_much or class_name(error)
+            # As a statement that Spark refuses, it is for whoever wrote it. Memory is also for the operator, who sizes it.
+            theirs = too_much is not None and class_name(error) != _OUT_OF_MEMORY
+            level = logging.INFO if theirs else logging.ERROR
+            log.log(level, "A question of the worker's (%s) could not be answered: %s", question["kind"], what)
             return {"problem": f"Spark could not read it: {what}", "setting": None}
 
     def _previewed(self, session: SparkSession, body: Any) -> Any:

@@ -65,15 +65,20 @@ def test_a_question_that_fails_is_answered_too() -> None:
     }
 
 
-def test_a_statement_of_too_many_levels_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_of_too_many_levels_is_named_as_such_and_is_no_error_of_the_worker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def read(session: object, body: Any) -> Any:
         return read(session, body)
 
     monkeypatch.setattr(statement, "statement_session", lambda _: object())
     monkeypatch.setattr(statement_answers, "statement_answer", read)
     http = FakeHttp({"number": 1, "kind": "statement", "body": {}})
-    ask(http)
-    assert "too deeply nested" in http.answer()["answer"]["problem"]
+    with caplog.at_level(logging.INFO):
+        ask(http)
+        assert "too deeply nested" in http.answer()["answer"]["problem"]
+    [line] = caplog.records
+    assert ("too deeply nested" in line.getMessage(), line.levelno, line.exc_info) == (True, logging.INFO, None)
 
 
 def test_what_a_failed_preview_holds_is_in_no_answer_and_no_log(
@@ -90,6 +95,8 @@ def test_what_a_failed_preview_holds_is_in_no_answer_and_no_log(
         answer = http.answer()
     assert (answer["number"], "ValueError" in answer["answer"]["problem"], "geheim" in str(answer)) == (1, True, False)
     assert "ValueError" in caplog.text
+    ours = [line for line in caplog.records if line.name == "mirror_connect.spark_jobs"]
+    assert [line.levelno for line in ours] == [logging.ERROR]
     assert "geheim" not in caplog.text
 
 
