@@ -24,7 +24,7 @@ from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_measures import SOURCE, TARGET
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
+from mirror_connect.kafka_io.consumer.fetcher import BETWEEN_SMALL_S, CompletedFetch, Fetcher
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.spark_jobs.copy.computed_batch import Computing, begin_computing
@@ -46,6 +46,8 @@ from mirror_connect.spark_jobs.tasks.source_transactions import SourceTransactio
 from mirror_connect.spark_jobs.tasks.task_frame import TaskFrame
 
 FETCH_BUFFER: Final = 32 << 20
+# Of a task with a statement. Its records wait for a flush anyway (row_sender.FLUSH_S), and each answer costs it more.
+_BETWEEN_SMALL_COMPUTED_S: Final = 0.005
 # Of one to five microseconds each.
 FLOWS_IN_SLICE: Final = 200
 STOP_AT_NEW_TOPIC: Final = (
@@ -257,6 +259,7 @@ class SourceParts:
             buffer_limit_bytes=FETCH_BUFFER,
             adapts=True,
             stop_at_new_topic=f"{STOP_AT_NEW_TOPIC} {SET_OFFSETS[self.spec.program]}" if stops else None,
+            between_small_s=BETWEEN_SMALL_S if self.computing is None else _BETWEEN_SMALL_COMPUTED_S,
         )
 
     def _new_stalled(self, settings: Settings) -> StalledPartitions:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import pairwise
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -11,6 +14,7 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.consumer.fetcher import Fetcher
 from tests.fakes.fetched_copy import A0, B0, copying, until
+from tests.fakes.simulated_time import run_simulated, simulated_clock
 from tests.fakes.source_cluster import FakeSource, batch
 
 
@@ -128,6 +132,53 @@ async def test_a_batch_larger_than_asked_for_still_comes() -> None:
     log.append(size=100)
     async with copying(source, max_partition_fetch_bytes="1", fetch_max_bytes="1") as copy:
         await copy.read_to(10)
+
+
+class _FarSource(FakeSource):
+    """Each answer takes four milliseconds."""
+
+    async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
+        await asyncio.sleep(0.004)
+        return await super().send(node, request, purpose=purpose)
+
+
+def _arrivals(source: FakeSource, **settings: str) -> list[float]:
+    """When each answer of partition a-0 came, in milliseconds of simulated time, until it was read to its end."""
+    times: list[float] = []
+
+    async def read() -> None:
+        loop = asyncio.get_running_loop()
+        async with copying(source, **settings) as copy:
+            copy.holds = lambda _: times.append(round(loop.time() * 1000, 3)) is not None
+            await copy.read_to(source.logs["a", 0].end)
+
+    with mock.patch("time.monotonic", simulated_clock(time.monotonic, 0.0)):
+        run_simulated(read())
+    return times
+
+
+def _between(times: list[float]) -> list[float]:
+    return [round(after - before, 3) for before, after in pairwise(times)]
+
+
+def test_answers_with_few_bytes_are_not_asked_for_without_a_pause() -> None:
+    source = FakeSource()
+    source.log("a", batches=4)
+    assert _between(_arrivals(source, max_partition_fetch_bytes="100")) == [1.5, 1.5, 1.5]
+
+
+def test_answers_with_many_bytes_follow_each_other_at_once() -> None:
+    source = FakeSource()
+    log = source.log("a")
+    for _ in range(4):
+        log.append(size=64 << 10)
+    assert _between(_arrivals(source, max_partition_fetch_bytes=str(64 << 10))) == [0, 0, 0]
+
+
+def test_an_answer_that_took_longer_than_the_pause_is_followed_at_once() -> None:
+    source = _FarSource()
+    source.log("a", batches=4)
+    assert _between(_arrivals(source, max_partition_fetch_bytes="100")) == [4, 4, 4]
 
 
 @pytest.mark.parametrize(
