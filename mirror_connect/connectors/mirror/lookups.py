@@ -6,6 +6,7 @@ The worker reads them (app/lookups). A join finds at most one row for a record (
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,9 +27,20 @@ TARGET: Final = "target"
 # The column of a topic's record keys, unless a field of its values has this name.
 KEY_COLUMN: Final = "key"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_COLUMN: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s+([A-Za-z]+)\s*(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?\s*")
-_COMMA: Final = re.compile(r",(?![^()]*\))")
+# Anybody may send a schema, so neither expression goes back to what it has matched. Numbers are short, as int() refuses
+# thousands of digits.
+_COLUMN: Final = re.compile(
+    r"""
+    \s*+ ([A-Za-z_][A-Za-z0-9_]*+) \s++ ([A-Za-z]++) \s*+
+    (?: \( \s*+ ([0-9]{1,9}) \s*+ , \s*+ ([0-9]{1,9}) \s*+ \) \s*+ )?+
+    """,
+    re.VERBOSE,
+)
+# A comma in brackets is within a column.
+_COLUMNS: Final = re.compile(r"(?:^|,)((?:\([^()]*+\)|[^,])*+)")
 _MOST_DIGITS: Final = 38
+# Of a wrong text, in the line about it.
+_MOST_SHOWN: Final = 100
 
 Config = Mapping[str, str | None]
 
@@ -139,14 +151,18 @@ def topic_of(location: str) -> tuple[str, str]:
 def columns_of(schema: str, *, key: bool = False) -> tuple[Column, ...]:
     """Those that a schema names. `key`: a column for the keys of records is there, too. WrongLookupError."""
     found: list[Column] = []
-    for text in _COMMA.split(schema):
+    names: set[str] = set()
+    for text in _COLUMNS.findall(schema):
         match = _COLUMN.fullmatch(text)
         if match is None:
-            raise WrongLookupError(f"'{text.strip()}' is no column: write a name and a type, as id BIGINT, name STRING")
-        found.append(_column(*match.groups()))
-        if any(each.name.lower() == found[-1].name.lower() for each in found[:-1]):
-            raise WrongLookupError(f"two columns have the name {found[-1].name}, as SQL knows no case")
-    if key and all(each.name.lower() != KEY_COLUMN for each in found):
+            shown = text.strip()[:_MOST_SHOWN]
+            raise WrongLookupError(f"'{shown}' is no column: write a name and a type, as id BIGINT, name STRING")
+        column = _column(*match.groups())
+        if column.name.lower() in names:
+            raise WrongLookupError(f"two columns have the name {column.name}, and names in SQL are case-insensitive")
+        names.add(column.name.lower())
+        found.append(column)
+    if key and KEY_COLUMN not in names:
         found.append(Column(KEY_COLUMN, Type.STRING))
     return tuple(found)
 
@@ -180,6 +196,7 @@ def problems_of(config: Config) -> dict[str, str]:
     """By setting, why it is wrong."""
     found: dict[str, str] = {}
     names = _names(config)
+    alike = Counter(map(str.lower, names))
     for setting in config:
         if not setting.startswith(LOOKUP) or setting in NO_LOOKUPS:
             continue
@@ -188,19 +205,20 @@ def problems_of(config: Config) -> dict[str, str]:
             if name.removesuffix(SCHEMA) not in names:
                 found[setting] = f"there is no lookup of this name: set {setting.removesuffix(SCHEMA)}"
             continue
-        if (problem := _problem(name, names, config)) is not None:
+        if (problem := _problem(name, alike[name.lower()], config)) is not None:
             found[problem[0]] = problem[1]
     if len(names) > MOST_LOOKUPS:
         found.setdefault(LOOKUP + sorted(names)[-1], f"more than {MOST_LOOKUPS} lookups")
     return found
 
 
-def _problem(name: str, names: set[str], config: Config) -> tuple[str, str] | None:
+def _problem(name: str, alike: int, config: Config) -> tuple[str, str] | None:
+    """`alike`: how many lookups have this name, in any case."""
     setting = LOOKUP + name
     if _NAME.fullmatch(name) is None:
         return setting, "the name of a lookup has letters, digits and underscores, and begins with no digit"
-    if sum(each.lower() == name.lower() for each in names) > 1:
-        return setting, "two lookups have this name, as SQL knows no case"
+    if alike > 1:
+        return setting, "two lookups have this name, and names in SQL are case-insensitive"
     location, schema = config[setting] or "", config.get(setting + SCHEMA) or ""
     try:
         kind = format_of(location)

@@ -7,6 +7,7 @@ are in no statement and in no plan of Spark's.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -145,8 +146,9 @@ def transform_sql_of(config: Config) -> TransformSql | None:
 def secrets_of_config(config: Config) -> dict[str, str]:
     """The secrets by their names, sorted. ConfigError for a name that is none."""
     secrets = {name: config[SECRET + name] or "" for name in _secret_names(config)}
+    alike = Counter(map(str.lower, secrets))
     for name in secrets:
-        if (problem := _problem_of_name(name, secrets)) is not None:
+        if (problem := _problem_of_name(name, alike)) is not None:
             raise ConfigError(SECRET + name, None, problem)
     return secrets
 
@@ -159,6 +161,7 @@ def check_secrets(
     `unresolved`: see ConnectorDefinition.check.
     """
     names = _secret_names(config)
+    alike = Counter(map(str.lower, names))
     for name in names:
         setting = SECRET + name
         value = config[setting]
@@ -166,7 +169,7 @@ def check_secrets(
         found = results.setdefault(setting, ValidatedKey(setting, None, None, None, []))
         found.key = Key(setting, PASSWORD, None, LOW, f"What secrets.{name} is in {user}.")
         found.value = None if value is None else HIDDEN
-        if (problem := _problem_of_name(name, names)) is not None:
+        if (problem := _problem_of_name(name, alike)) is not None:
             found.errors.append(f"Invalid {setting}: {problem}")
         elif value == "":
             found.errors.append(f"Invalid {setting}: it is empty: give it a value, or leave it out")
@@ -252,9 +255,10 @@ def _problem_of_value(value: str, why: str | None = None) -> str | None:
     )
 
 
-def _problem_of_name(name: str, names: Any) -> str | None:
+def _problem_of_name(name: str, alike: Mapping[str, int]) -> str | None:
+    """`alike`: how many names there are of each, in small letters."""
     if _NAME.fullmatch(name) is None:
         return "the name of a secret has letters, digits and underscores, and begins with no digit"
-    if sum(each.lower() == name.lower() for each in names) > 1:
-        return "two secrets have this name, as SQL knows no case"
+    if alike[name.lower()] > 1:
+        return "two secrets have this name, and names in SQL are case-insensitive"
     return None

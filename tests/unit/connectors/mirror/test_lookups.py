@@ -79,11 +79,27 @@ def test_columns_have_types_of_spark() -> None:
         "1d INT",
         "`id` INT",
         "id INT NOT NULL",
+        "id DECIMAL(" + "1" * 5_000 + ",2)",
+        "id DECIMAL(١,0)",
+        # An hour each, with the square of the length.
+        "id INT" + " " * 1_000_000 + "!",
+        "," * 1_000_000,
+        ",".join(f"c{number} INT" for number in range(200_000)) + ", c0 INT",
     ],
+    ids=lambda schema: schema[:20],
 )
+@pytest.mark.timeout(120)
 def test_a_schema_that_is_none_is_refused(schema: str) -> None:
     with pytest.raises(WrongLookupError):
         columns_of(schema)
+
+
+@pytest.mark.timeout(120)
+def test_a_request_full_of_lookups_is_refused_in_one_pass() -> None:
+    config: dict[str, str | None] = {SQL: TEXT}
+    for number in range(100_000):
+        config |= {f"{LOOKUP}l{number}": "/a.csv", f"{LOOKUP}l{number}.schema": "id INT"}
+    assert f"{LOOKUP}l99999" in problems_of(config)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,12 @@ def test_what_can_be_known_without_spark_is_refused(config: dict[str, str | None
     assert all(len(each) == 1 for each in found.values())
 
 
+@pytest.mark.timeout(120)
+def test_a_request_full_of_secrets_is_refused_in_one_pass() -> None:
+    found = errors({SQL: TEXT, **{f"{SECRET}s{number:06}": "x" for number in range(100_000)}})
+    assert list(found) == [f"{SECRET}s099999"]
+
+
 def test_a_statement_never_comes_from_a_config_provider() -> None:
     written: dict[str, str | None] = {SQL: "SELECT sha2(concat('${file:/s:pepper}', key), 256) AS key FROM records"}
     found = errors({SQL: "SELECT sha2(concat('geheim', key), 256) AS key FROM records"}, written)
