@@ -233,7 +233,9 @@ def _check_names(kind: DataType, setting: str) -> None:
         names = [each.name.lower() for each in kind.fields]
         twice = next((each for each in names if names.count(each) > 1), None)
         if twice is not None:
-            raise StatementError(f"two fields have the name {twice}, as SQL knows no case", setting=setting)
+            raise StatementError(
+                f"two fields have the name {twice}, and names in SQL are case-insensitive", setting=setting
+            )
         inner = [each.dataType for each in kind.fields]
     elif isinstance(kind, t.ArrayType):
         inner = [kind.elementType]
