@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 from mirror_connect.query.errors import QueryError
-
-_MOST: Final = 600
+from mirror_connect.spark_jobs.spark_messages import message_line, parser_place, sql_index
 
 
 @contextmanager
@@ -40,12 +39,9 @@ def sql_error(error: Any, position: Callable[[int], str]) -> QueryError:
     """The line for an exception of PySpark's. `position`: of an index in Spark's text."""
     # An error of a task is the cause of the job's.
     found = next((each for each in _chain(error) if each.getCondition() is not None), error)
-    message = found.getMessage() or str(found._desc)
-    line = " ".join(message.split("\n\nJVM stacktrace", maxsplit=1)[0].split())
-    if len(line) > _MOST:
-        line = f"{line[:_MOST]} …"
-    places = [position(each) for each in _indexes(found)] or _parsers_place(found)
-    return QueryError(f"{line} ({places[0]})" if places else line)
+    line = message_line(found)
+    place = _place(found, position)
+    return QueryError(line if place is None else f"{line} ({place})")
 
 
 def _chain(error: Any) -> Iterator[Any]:
@@ -54,17 +50,9 @@ def _chain(error: Any) -> Iterator[Any]:
         error = error._cause
 
 
-def _indexes(error: Any) -> Iterator[int]:
-    for each in error.getQueryContext():
-        if each.contextType().name == "SQL" and each.startIndex() >= 0:
-            yield each.startIndex()
-
-
-def _parsers_place(error: Any) -> list[str]:
-    """Where the parser has stopped, which has read the user's own text."""
-    from pyspark.errors import ParseException  # noqa: PLC0415 — it is imported with the session
-
-    if not isinstance(error, ParseException) or error._origin is None:
-        return []
-    line, column = error._origin.line(), error._origin.startPosition()
-    return [f"line {line.get()}, column {column.get() + 1}"] if line.isDefined() and column.isDefined() else []
+def _place(error: Any, position: Callable[[int], str]) -> str | None:
+    if (index := sql_index(error)) is not None:
+        return position(index)
+    # The parser has read the user's own text.
+    place = parser_place(error)
+    return None if place is None else f"line {place[0]}, column {place[1] + 1}"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.sql_text import place_of
 from mirror_connect.connectors.mirror.transform_sql import SQL
+from mirror_connect.spark_jobs.spark_messages import message_line, parser_place, sql_index
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
-_MOST: Final = 600
 _TOO_DEEP: Final = "the statement is too deeply nested ({}): write it with fewer levels"
 SUBQUERY: Final = (
     "a subquery is not taken: write the values themselves, as IN ('EU', 'UK'), "
@@ -81,13 +81,9 @@ def spark_errors(text: str, *, setting: str | None = None) -> Iterator[None]:
 
 
 def _error_of(error: PySparkException, text: str, setting: str | None) -> StatementError:
-    message = error.getMessage() or str(error)
-    line = " ".join(message.split("\n\nJVM stacktrace", maxsplit=1)[0].split("\n== SQL", maxsplit=1)[0].split())
-    if setting is None:
-        line = _plainer(error, text) or line
-    if len(line) > _MOST:
-        line = f"{line[:_MOST]} …"
-    return StatementError(line, None if setting else _index(error, text), setting=setting)
+    if setting is not None:
+        return StatementError(message_line(error), setting=setting)
+    return StatementError(_plainer(error, text) or message_line(error), _index(error, text))
 
 
 def _plainer(error: PySparkException, text: str) -> str | None:
@@ -102,15 +98,8 @@ def _plainer(error: PySparkException, text: str) -> str | None:
     return None
 
 
-def _index(error: Any, text: str) -> int | None:
-    from pyspark.errors import ParseException  # noqa: PLC0415 — it is imported with the session
-
-    for each in error.getQueryContext():
-        if each.contextType().name == "SQL" and each.startIndex() >= 0:
-            return int(each.startIndex())
-    # Where the parser has stopped. Errors of other classes are found by it as well, and have no place.
-    origin = getattr(error, "_origin", None) if isinstance(error, ParseException) else None
-    if origin is None or not (origin.line().isDefined() and origin.startPosition().isDefined()):
-        return None
-    before = text.split("\n")[: int(origin.line().get()) - 1]
-    return sum(len(each) + 1 for each in before) + int(origin.startPosition().get())
+def _index(error: PySparkException, text: str) -> int | None:
+    if (index := sql_index(error)) is not None or (place := parser_place(error)) is None:
+        return index
+    line, column = place
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
