@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.lookups import Lookup
-from mirror_connect.spark_jobs.compute.expressions import check_parsed
 from mirror_connect.spark_jobs.compute.known_names import check_alias
 from mirror_connect.spark_jobs.compute.lookup_joins import ParsedJoin, parsed_joins
+from mirror_connect.spark_jobs.compute.parsed_expressions import check_parsed
 from mirror_connect.spark_jobs.compute.records_table import CHANGEABLE, COLUMNS, RECORDS
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
 from mirror_connect.spark_jobs.compute.tree_nodes import at, each, kind

@@ -11,14 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.mirror.transform_sql import TransformSql
-from mirror_connect.spark_jobs.compute.expressions import (
-    AGGREGATE,
-    GENERATOR,
-    active,
-    check_analysed,
-    column_of,
-    null_if_it_fails,
-)
+from mirror_connect.spark_jobs.compute.analysed_expressions import check_analysed
+from mirror_connect.spark_jobs.compute.expressions import active, column_of, null_if_it_fails
 from mirror_connect.spark_jobs.compute.known_names import check_names
 from mirror_connect.spark_jobs.compute.lookup_joins import (
     LookupJoin,
@@ -28,6 +22,7 @@ from mirror_connect.spark_jobs.compute.lookup_joins import (
     table_type,
     with_empty_lookups,
 )
+from mirror_connect.spark_jobs.compute.parsed_expressions import AGGREGATE, GENERATOR
 from mirror_connect.spark_jobs.compute.records_table import (
     CHANGEABLE,
     COLUMNS,

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from mirror_connect.connectors.mirror.sql_limits import MOST_CASES, MOST_LAMBDAS, MOST_NESTED, too_much_of_a_statement
-from mirror_connect.spark_jobs.compute.expressions import MOST_LEVELS
+from mirror_connect.spark_jobs.compute.parsed_expressions import MOST_LEVELS
 from mirror_connect.spark_jobs.compute.records_table import VALUE
 from mirror_connect.spark_jobs.compute.statement import planned
 from mirror_connect.spark_jobs.compute.statement_error import StatementError, spark_errors
