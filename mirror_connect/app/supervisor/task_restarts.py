@@ -9,61 +9,26 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final
 
+from mirror_connect.app.supervisor.suspected_records import SuspectedRecords
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.secrets import redact
-from mirror_connect.connectors.task_protocol import STACK, SourceRange, TaskId
+from mirror_connect.connectors.task_protocol import STACK, TaskId
 
 log = logging.getLogger(__name__)
 
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
-# Of records that need too much, until the task has run steadily for a while. Each of them costs some restarts.
-MOST_TOO_MUCH: Final = 100
-# Of ranges of records, in a line.
-MOST_SHOWN: Final = 3
 # Pauses before a fenced task is started again; when none is left, it is FAILED. A process that was suspended and woke too
 # late fences once and ends; if it happens again and again, another group has a task with the same name.
 FENCED_PAUSES_S: Final = (0.5, 2.0, 5.0, 10.0)
 # A full disk is no fault of the task, and somebody may make room at any time.
 NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 ROOM_RETRY_S: Final = 10.0
-
-
-class SuspectedRecords:
-    """Of a task with this config. `ranges`: the records that Spark had when it last gave back no more.
-
-    Each attempt sends smaller parts of them, until Spark has a single one when it ends.
-    """
-
-    def __init__(self, identity: Mapping[str, str]) -> None:
-        self.identity = identity
-        self.ranges: tuple[SourceRange, ...] = ()
-        self.too_much: tuple[SourceRange, ...] = ()
-        self._newest = False
-
-    def begins(self) -> None:
-        """Another attempt begins with them."""
-        self._newest = False
-
-    def lost(self, ranges: tuple[SourceRange, ...]) -> None:
-        """The present attempt has said which records Spark had."""
-        self.ranges, self._newest = ranges, True
-
-    def found(self) -> SourceRange | None:
-        """The single record that Spark had when the last attempt ended. None if that is not known."""
-        if not self._newest or len(self.ranges) != 1 or len(self.too_much) >= MOST_TOO_MUCH:
-            return None
-        (found,) = self.ranges
-        return found if found.first == found.last and found not in self.too_much else None
-
-    def refuse(self, record: SourceRange) -> None:
-        """Spark does not get it any more."""
-        self.too_much, self.ranges = (*self.too_much, record), ()
 
 
 class TaskRestarts:
@@ -132,7 +97,7 @@ class TaskRestarts:
         suspected = self.suspected(run)
         record = suspected.found()
         if record is None or run.is_over:
-            had = "; ".join(map(str, suspected.ranges[:MOST_SHOWN]))
+            had = suspected.line
             self.died(run, f"{had}: {reason}" if had else reason, "its query ended")
         elif fatal == STACK:
             suspected.refuse(record)
