@@ -40,6 +40,7 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
     """All links, or those of a name or pattern."""
     answer, links = links_of(worker, chosen.link)
     now = (answer.get("worker") or {}).get("time_ms")
+    rows = [{"link": each["name"], **each} for each in links]
     listing = Listing(
         [
             LINK,
@@ -49,26 +50,36 @@ def ask(worker: WorkerClient, chosen: argparse.Namespace) -> View:
             LAG_SECONDS,
             RECORDS_RATE,
             BYTES_RATE,
-            LATENCY_P50,
             LATENCY_P99,
-            LATENCY_MAX,
             Column("problems", lambda row: count(_problems(row)), right=True),
             Column("topics", lambda row: count(row.get("topics")), right=True, spare=True),
-            Column("partitions", lambda row: count(row.get("partitions")), right=True, wide=True),
             Column("groups", lambda row: count(row.get("groups")), right=True, spare=True),
-            Column("filtered", lambda row: count(row.get("filtered")), right=True, wide=True),
-            Column("skipped", lambda row: count(row.get("skipped")), right=True, wide=True),
-            Column("connectors", _connectors, wide=True),
-            Column("told", lambda row: ago(row.get("last_report_ms"), now), wide=True),
         ],
-        [{"link": each["name"], **each} for each in links],
+        rows,
         f"{worker.url} has no links: it runs no mirror connector.",
+    )
+    # A table of its own: in one, rows would have more columns than a terminal.
+    more = Listing(
+        [
+            LINK,
+            Column("partitions", lambda row: count(row.get("partitions")), right=True),
+            LATENCY_P50,
+            LATENCY_MAX,
+            Column("filtered", lambda row: count(row.get("filtered")), right=True),
+            Column("skipped", lambda row: count(row.get("skipped")), right=True),
+            Column("told", lambda row: ago(row.get("last_report_ms"), now)),
+            Column("connectors", _connectors),
+        ],
+        rows,
+        "",
+        wide=True,
     )
     lines = [f"{plain(each['name'])}: {problem['line']}" for each in links for problem in list(problems_of(each))[:1]]
     lines += notes(links, worker.url)
     if any((_problems(each) or 0) > 1 for each in links):
         lines.append("mirror-connect problems lists all problems.")
-    return View({**answer, "links": links}, [listing], lines, any(map(is_stopped_by_itself, links)))
+    listings = [listing, more] if rows else [listing]
+    return View({**answer, "links": links}, listings, lines, any(map(is_stopped_by_itself, links)))
 
 
 def _problems(link: Row) -> int | None:

@@ -32,12 +32,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table. `empty`: the line instead of one without rows. `heading`: a line above."""
+    """A table. `empty`: the line instead of one without rows. `heading`: a line above. `wide`: with `-o wide` alone."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
     empty: str
     heading: str = ""
+    wide: bool = False
 
     def table(self, width: int, *, wide: bool) -> RenderableType:
         """For rich. `width`: what the terminal has."""
@@ -84,6 +85,8 @@ class View:
         """For rich."""
         parts: list[RenderableType] = []
         for listing in self.listings:
+            if listing.wide and not wide:
+                continue
             parts += [Text("")] * bool(parts) + [listing.table(width, wide=wide)]
         if self.lines and parts:
             parts.append(Text(""))

@@ -81,12 +81,41 @@ def test_links_have_state_lag_rate_latency_and_problems(two: LinksWorker, mirror
     assert (done.code, done.err) == (1, "")
 
 
-def test_wide_has_what_was_left_out(two: LinksWorker, mirror: Mirror) -> None:
+def test_wide_has_what_was_left_out_in_a_table_of_its_own(two: LinksWorker, mirror: Mirror) -> None:
     two.links[1]["skipped"] = None
-    head, *rows = mirror("links", "--worker", two.url, "-o", "wide").out.splitlines()[:3]
-    at = head.index("filtered")
-    assert head[at:].split()[:2] == ["filtered", "skipped"]
-    assert [row[at:].split()[:2] for row in rows] == [["1,234", "56"], ["1,234", "unknown"]]
+    plain, wide = (mirror("links", "--worker", two.url, "-o", output).out for output in ("table", "wide"))
+    usual, more, *lines = wide.split("\n\n")
+    assert "\n\n".join((usual, *lines)) == plain
+    assert [" ".join(row.split()) for row in more.splitlines()] == [
+        "link partitions p50 max filtered skipped told connectors",
+        "A->B 3 1 ms 20 ms 1,234 56 0 s ago A-source",
+        "B->A 3 - - 1,234 unknown 0 s ago B-source",
+    ]
+
+
+def test_no_line_of_wide_is_longer_than_132_columns_with_usual_names(linked: LinksWorker, mirror: Mirror) -> None:
+    kinds = ("source", "checkpoint", "heartbeat")
+    linked.links = [
+        link(
+            "primary->backup",
+            connectors=[{"name": f"mirror-{kind}", "kind": kind} for kind in kinds],
+            lag=lag(1_234_567, 372.4, 3),
+            rate={"records": 123_456.0, "bytes": 858_200_000.0},
+            latency_ms={"p50": 112.0, "p99": 812.0, "max": 5_812.0},
+            partitions=1_234,
+            filtered=1_234_567,
+            last_report_ms=NOW_MS - 33_000,
+            since_ms=NOW_MS - 33 * 60_000,
+        )
+    ]
+    out = mirror("links", "--worker", linked.url, "-o", "wide").out
+    assert "mirror-source, mirror-checkpoint, mirror-heartbeat" in out
+    assert [line for line in out.splitlines() if len(line) > 132] == []
+
+
+def test_wide_without_links_is_one_line(linked: LinksWorker, mirror: Mirror) -> None:
+    linked.links = []
+    assert len(mirror("links", "--worker", linked.url, "-o", "wide").out.splitlines()) == 1
 
 
 def test_json_is_the_body_of_the_answer(two: LinksWorker, mirror: Mirror) -> None:

@@ -56,6 +56,14 @@ def test_wide_leaves_nothing_out() -> None:
     assert "seldom" in shown(100, wide=True)
 
 
+def test_a_wide_table_is_shown_with_wide_alone() -> None:
+    more = Listing([Column("name", lambda row: row["name"])], LISTING.rows, "", "More", wide=True)
+    for wide in (False, True):
+        console = Console(file=io.StringIO(), width=100)
+        console.print(View({}, [LISTING, more]).renderable(100, wide=wide))
+        assert ("More" in console.file.getvalue()) is wide  # type: ignore[attr-defined]
+
+
 def test_a_pipe_gets_whole_lines_without_colours_or_blanks_behind(capsys: pytest.CaptureFixture[str]) -> None:
     print_view(View({}, [LISTING], ["a line " + "w" * 300]), "table", Console())
     lines = capsys.readouterr().out.splitlines()
