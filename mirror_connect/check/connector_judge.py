@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from mirror_connect.app.config.allowed_paths import LookupPaths, files_of_lookups
@@ -81,14 +82,14 @@ def judge_connector(
     support: Support = Support.ENABLED,
     *,
     paths: LookupPaths | None = None,
-    of_flow: bool = False,
+    flow: str = "",
 ) -> list[Judgement]:
     """A judgement for each property, in the config's order, then for those that are missing.
 
     `policy`: the worker's for overrides, if it is known. `support`: its exactly.once.source.support; a worker that is not
     known takes what its connectors require. `paths`: where it reads files of lookups, if it is known. Of a connector that
     does not exist here, only the class is judged.
-    `of_flow`: the config is that of a flow of the dedicated MirrorMaker, which all three connectors get.
+    `flow`: as `A->B`, if the config is that of a flow of the dedicated MirrorMaker, which all three connectors get.
     """
     class_name = config.get(CLASS)
     if not class_name:
@@ -100,13 +101,13 @@ def judge_connector(
     except UnknownConnectorClass:
         others = f" Its {len(config) - 1} other properties are not judged." if len(config) > 1 else ""
         return [Judgement(CLASS, Verdict.REFUSED, f"There is no connector of this class here.{others}", OTHER_CLASS)]
-    if of_flow:
+    if flow:
         config = definition.of_flow(config)
     referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
     errors = _errors(definition, config, referenced, policy or OverridePolicy(), support)
     errors = _forbidden_lookups(definition, config, referenced, paths) | errors
     idle = idle_transaction_settings(config, support)
-    letters = _idle_letters(definition, config, referenced)
+    letters = _idle_letters(definition, config, referenced, flow)
     found = []
     for name, value in config.items():
         if name in errors:
@@ -115,13 +116,12 @@ def judge_connector(
             found.append(Judgement(name, Verdict.NOT_JUDGED, REFERENCE, LOOK))
         elif name in SETTINGS and is_user_class(value):
             found.append(Judgement(name, Verdict.NOT_JUDGED, "A class of your own is loaded by the worker only.", LOOK))
-        elif (of_alias := _idle_of_alias(name, config, referenced)) is not None:
+        elif (of_alias := _idle_of_alias(name, config, referenced, flow)) is not None:
             found.append(of_alias)
         elif name in idle:
             found.append(Judgement(name, Verdict.DIFFERENT, WITHOUT_TRANSACTIONS, ENABLE, unread=True))
         elif letters is not None and name in letters.names:
-            text = f"It has no effect, as {letters.why}."
-            found.append(Judgement(name, Verdict.DIFFERENT, text, letters.advice, unread=True))
+            found.append(_idle(name, f"It has no effect, as {letters.why}.", letters.advice))
         else:
             found.append(_accepted(definition, name, value or "", config))
     return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
@@ -141,34 +141,40 @@ def _forbidden_lookups(
     }
 
 
-def _idle_letters(definition: ConnectorDefinition, config: Config, referenced: set[str]) -> IdleLetters | None:
+def _idle(name: str, text: str, advice: str) -> Judgement:
+    return Judgement(name, Verdict.DIFFERENT, text, advice, unread=True, idle=True)
+
+
+def _idle_letters(
+    definition: ConnectorDefinition, config: Config, referenced: set[str], flow: str
+) -> IdleLetters | None:
     """Settings of a dead letter topic that a source connector does not use. What a config provider allows is not known."""
     if definition.class_name in _ROWS or TOLERANCE in referenced:
         return None
-    return idle_dead_letters(config)
+    return idle_dead_letters(config, flow)
 
 
-def _idle_of_alias(name: str, config: Config, referenced: set[str]) -> Judgement | None:
+def _idle_of_alias(name: str, config: Config, referenced: set[str], flow: str) -> Judgement | None:
     """Of a setting of a transformation or predicate that has no effect. What a config provider lists is not known."""
+    prefix = f"{flow}." if flow else ""
     kind, dot, own = name.partition(".")
     if kind not in _ALIASES or not dot or kind in referenced:
         return None
     if (unlisted := unlisted_alias(name, config)) is not None:
         setting, alias = unlisted
-        text = f"{setting} does not name {alias}, so it has no effect."
-        return Judgement(name, Verdict.DIFFERENT, text, f"Add {alias} to {setting}, or leave it out.", unread=True)
+        text = f"{prefix}{setting} does not name {alias}, so it has no effect."
+        return _idle(name, text, f"Add {alias} to {prefix}{setting}, or leave it out.")
     if "transforms" not in referenced and kind == "predicates":
         unused = next((each for each in unused_predicates(config) if own.startswith(f"{each}.")), None)
         if unused is not None:
-            text = f"No transformation names predicate {unused}, so it has no effect."
-            advice = f"Write transforms.….predicate={unused}, or leave it out."
-            return Judgement(name, Verdict.DIFFERENT, text, advice, unread=True)
+            text = f"No transformation{f' of {flow}' if flow else ''} names predicate {unused}, so it has no effect."
+            return _idle(name, text, f"Write {prefix}transforms.….predicate={unused}, or leave it out.")
     # Of a class that a provider names, or that is not here, nobody knows the settings.
     of_classes = {each: value for each, value in config.items() if value is not None}
     idle, known = idle_alias_settings(of_classes)
     if name not in idle or not _has_known_class(name, config):
         return None
-    return unknown_property(name, known)
+    return replace(unknown_property(name, known, prefix), idle=True)
 
 
 def _has_known_class(name: str, config: Config) -> bool:
@@ -297,13 +303,13 @@ def converter_text(name: str, value: str) -> str | None:
     return f"Bytes are copied as they are. Kafka Connect would write {what}s {written}."
 
 
-def unknown_property(name: str, known: Collection[str]) -> Judgement:
-    """Of a name that nobody reads."""
+def unknown_property(name: str, known: Collection[str], prefix: str = "") -> Judgement:
+    """Of a name that nobody reads. `prefix`: what stands before the names in their file."""
     if (replaced_by := successor(name, known)) is not None:
         text = "A name of earlier releases of Kafka, so it has no effect."
-        return Judgement(name, Verdict.DIFFERENT, text, f"Write {replaced_by}.", unread=True)
+        return Judgement(name, Verdict.DIFFERENT, text, f"Write {prefix}{replaced_by}.", unread=True)
     near = likely_name(name, known)
-    advice = f"Did you mean {near}?" if near else "Leave it out."
+    advice = f"Did you mean {prefix}{near}?" if near else "Leave it out."
     return Judgement(name, Verdict.DIFFERENT, "Unknown, so it has no effect.", advice, unread=True)
 
 

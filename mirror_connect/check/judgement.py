@@ -30,7 +30,8 @@ class Verdict(StrEnum):
 class Judgement:
     """Of one property by the name that a worker or connector sees. `text`: why; `instead`: what to do; both may be empty.
 
-    `unread`: nobody reads a property of this name where it stands.
+    `unread`: nobody reads a property of this name where it stands. `idle`: one that has an effect beside other properties of
+    its connector, and they are not there.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Judgement:
     text: str = ""
     instead: str = ""
     unread: bool = False
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Each property of the file becomes properties of workers and connectors. It gets 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -116,18 +117,27 @@ class Mm2File:
     def _of_flows(self) -> Iterator[Judgement]:
         if any(finding.code in _WITHOUT_FLOWS for finding in self._found):
             return
+        idle: dict[str, Judgement] = {}
+        used: set[str] = set()
         for flow in self._flows():
-            for whole in flow.connectors.values():
+            for connector, whole in flow.connectors.items():
                 # The worker is on the target cluster, and its producer writes: its judgement of these counts.
                 config = {name: value for name, value in whole.items() if not name.startswith("target.producer.")}
-                for judged in judge_connector(config, support=support_of(flow.worker), of_flow=True):
+                for judged in judge_connector(config, support=support_of(flow.worker), flow=flow.name):
+                    origin = self._file.origin_in_connectors(flow.source, flow.target, judged.name)
+                    if origin is not None and connector == _SOURCE and flow.enabled:
+                        if judged.idle:
+                            idle.setdefault(origin, replace(judged, name=origin))
+                        else:
+                            used.add(origin)
                     if judged.verdict is Verdict.NOT_JUDGED:
                         continue  # the file's own references have been tried, see references.py
-                    origin = self._file.origin_in_connectors(flow.source, flow.target, judged.name)
                     yield from self._renamed(judged, origin, _place_of_connectors(flow, judged.name))
             for judged in judge_worker(flow.worker):
                 origin = self._file.origin_in_worker(flow.target, judged.name)
                 yield from self._renamed(judged, origin, f"{flow.target}.{judged.name}")
+        # A property of the top level may have no effect in one flow, and be meant for another one.
+        yield from (judged for name, judged in idle.items() if name not in used | self.unread.keys())
         yield from self._of_process()
 
     def _of_process(self) -> Iterator[Judgement]:

@@ -87,17 +87,18 @@ class IdleLetters:
     advice: str
 
 
-def idle_dead_letters(config: Mapping[str, str | None]) -> IdleLetters | None:
-    """Of a source connector; None if there are none."""
+def idle_dead_letters(config: Mapping[str, str | None], flow: str = "") -> IdleLetters | None:
+    """Of a source connector; None if there are none. `flow`: as `A->B`, whose settings are named as in mm2.properties."""
+    prefix = f"{flow}." if flow else ""
     names = tuple(sorted(name for name in (TOPIC, REPLICAS, CONTEXT) if name in config))
     if not names:
         return None
     if not (config.get(TOPIC) or "").strip():
-        return IdleLetters(names, f"{TOPIC} is not set", f"Set {TOPIC}, or leave it out.")
+        return IdleLetters(names, f"{prefix}{TOPIC} is not set", f"Set {prefix}{TOPIC}, or leave it out.")
     if (config.get(TOLERANCE) or "none").strip() != "all":
-        return IdleLetters(names, f"{TOLERANCE} is not all", f"Set {TOLERANCE}=all, or leave it out.")
+        return IdleLetters(names, f"{prefix}{TOLERANCE} is not all", f"Set {prefix}{TOLERANCE}=all, or leave it out.")
     if not _transforms(config):
-        return IdleLetters(names, "the connector has no transformations", "Leave it out.")
+        return IdleLetters(names, f"{flow or 'the connector'} has no transformations", "Leave it out.")
     return None
 
 

@@ -181,6 +181,7 @@ def test_what_only_a_start_finds_is_judged_too(tmp_path: Path, more: str, name: 
     assert _judged(tmp_path, more)[name] == verdict
 
 
+PREDICATE = "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone"
 TRANSFORMS = """\
 A->B.transforms = route
 A->B.transforms.route.type = org.apache.kafka.connect.transforms.RegexRouter
@@ -196,6 +197,82 @@ def test_the_transformations_of_a_flow_are_those_of_its_source_connector(tmp_pat
     # The other connectors have them in their configs, too, as with MirrorMaker.
     (flow,) = read_mm2_config(tmp_path / "mm2.properties").flows
     assert {name for name, config in flow.connectors.items() if "transforms.route.type" in config} == {*flow.connectors}
+
+
+LETTERS = "errors.deadletterqueue.topic.name"
+SET_TOPIC = f"Set A->B.{LETTERS}, or leave it out."
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "text", "instead"),
+    [
+        pytest.param(
+            f"{TRANSFORMS}A->B.{LETTERS} = letters\n",
+            f"A->B.{LETTERS}",
+            "It has no effect, as A->B.errors.tolerance is not all.",
+            "Set A->B.errors.tolerance=all, or leave it out.",
+            id="a_tolerance_of_none",
+        ),
+        pytest.param(
+            f"errors.tolerance = all\nA->B.{LETTERS} = letters\n",
+            f"A->B.{LETTERS}",
+            "It has no effect, as A->B has no transformations.",
+            "Leave it out.",
+            id="no_transformations",
+        ),
+        pytest.param(
+            f"{TRANSFORMS}errors.tolerance = all\nerrors.deadletterqueue.context.headers.enable = true\n",
+            "errors.deadletterqueue.context.headers.enable",
+            f"It has no effect, as A->B.{LETTERS} is not set.",
+            SET_TOPIC,
+            id="no_topic_at_the_top_level",
+        ),
+        pytest.param(
+            f"{TRANSFORMS}A->B.transforms.gone.type = x\n",
+            "A->B.transforms.gone.type",
+            "A->B.transforms does not name gone, so it has no effect.",
+            "Add gone to A->B.transforms, or leave it out.",
+            id="an_alias_that_is_not_listed",
+        ),
+        pytest.param(
+            f"{TRANSFORMS}A->B.transforms.route.replacment = x\n",
+            "A->B.transforms.route.replacment",
+            "Unknown, so it has no effect.",
+            "Did you mean A->B.transforms.route.replacement?",
+            id="a_misspelt_setting",
+        ),
+        pytest.param(
+            f"{TRANSFORMS}A->B.predicates = p\nA->B.predicates.p.type = {PREDICATE}\n",
+            "A->B.predicates.p.type",
+            "No transformation of A->B names predicate p, so it has no effect.",
+            "Write A->B.transforms.….predicate=p, or leave it out.",
+            id="a_predicate_without_a_transformation",
+        ),
+    ],
+)
+def test_a_setting_of_a_flow_without_effect_is_told_with_the_flow(
+    tmp_path: Path, more: str, name: str, text: str, instead: str
+) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE + more)
+    (found,) = [each for each in Mm2File(path).judge() if each.name == name]
+    assert (found.verdict, found.text, found.instead) == (Verdict.DIFFERENT, text, instead)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        pytest.param(TRANSFORMS, False, id="one_flow_uses_them"),
+        pytest.param("", True, id="none_does"),
+        # What a flow lacks that does not run counts neither way.
+        pytest.param(f"{TRANSFORMS}B->A.enabled = false\n", False, id="the_other_one_does_not_run"),
+    ],
+)
+def test_letters_of_the_top_level_are_idle_if_no_enabled_flow_uses_them(tmp_path: Path, more: str, told: bool) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(f"{FILE}B->A.enabled = true\nerrors.tolerance = all\n{LETTERS} = letters\n{more}")
+    (found,) = [each for each in Mm2File(path).judge() if each.name == LETTERS]
+    assert ("no effect" in found.text) is told
 
 
 def test_a_mistake_in_the_transformations_of_a_flow_is_told_once(tmp_path: Path) -> None:
