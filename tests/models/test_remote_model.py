@@ -17,6 +17,7 @@ import pytest
 
 from mirror_connect.app.supervisor import partition_assignment
 from mirror_connect.app.supervisor.cluster_executors import ClusterExecutors
+from mirror_connect.app.supervisor.flow_runs import FlowRuns
 from mirror_connect.app.supervisor.process_ends import RemoteEnds
 from mirror_connect.app.supervisor.remote_watch import RemoteWatch
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -125,8 +126,8 @@ def gone(_: RemoteEnds, *__: object, **___: object) -> bool:
     return True
 
 
-def by_process_id_alone(host: SparkHost, process: Any, run: Any) -> bool:
-    return any(other is not run and other.pid == process.pid for other in host._runs())
+def by_process_id_alone(runs: FlowRuns, process: Any, run: Any) -> bool:
+    return any(other is not run and other.pid == process.pid for other in runs)
 
 
 def nothing(*_: object, **__: object) -> None:
@@ -160,7 +161,7 @@ FROZEN_UNHEARD = met((0.0, "reborn", 120.0), (7.0, "restart", 1.0))
             CUT_OFF_FROM_A_SPARK_THAT_DIES, patched(TaskRuns, "finish_all", TaskRuns.end_all), id="gone_with_spark"
         ),
         pytest.param(
-            CUT_OFF_AND_AN_ORPHAN, patched(SparkHost, "has_another_run", by_process_id_alone), id="process_ids_alone"
+            CUT_OFF_AND_AN_ORPHAN, patched(FlowRuns, "has_another_run", by_process_id_alone), id="process_ids_alone"
         ),
         pytest.param(FROZEN, patched(RemoteWatch, "look_after", nothing), id="silence_is_not_noticed"),
         pytest.param(FROZEN_UNHEARD, patched(RemoteWorker, "_silent_s", no_time), id="no_executor_is_asked"),

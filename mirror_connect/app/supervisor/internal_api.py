@@ -21,9 +21,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mirror_connect.app.exposition.measured import JvmFigures
+from mirror_connect.app.supervisor.flow_runs import RunRequests
 from mirror_connect.app.supervisor.hosted_spark import HostedSpark
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
-from mirror_connect.app.supervisor.spark_host import RunRequests, SparkHost
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.log_format import log_flow
@@ -139,10 +140,9 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
 def _task_routes(spark: SparkHost) -> list[Route]:
     async def shared(request: Request) -> Response:
         process_id = request.path_params["process_id"]
-        token = spark.shared_token(process_id)
-        if token is None:
+        if (present := spark.shared.find(process_id)) is None:
             return Response(status_code=GONE)
-        if not _bearer_is(request, token):
+        if not _bearer_is(request, present.token):
             return Response(status_code=UNAUTHORIZED)
         found = await spark.shared_runs(process_id, int(request.query_params.get("after", "-1")), PLAN_HOLD_S)
         return Response(status_code=GONE) if found is None else JSONResponse(found)
@@ -177,7 +177,7 @@ def _for_run(spark: SparkHost, handler: RunHandler) -> Callable[[Request], Await
     """Serves a path of a run: finds the run, and checks that the request has its token."""
 
     async def handle(request: Request) -> Response:
-        found = spark.find(request.path_params["run_id"])
+        found = spark.runs.find(request.path_params["run_id"])
         if found is None:
             return Response(status_code=GONE)
         owner, run = found

@@ -58,10 +58,10 @@ class LocalEnds:
         """See ProcessEnds. A process with other tasks is killed only if this one doesn't return when told to abandon."""
         application, process = self._spark.of(run).application, run.process
         # Spark reuses processes: one that reports for another run no longer works on this one.
-        if process is None or application is None or self._spark.has_another_run(process, run):
+        if process is None or application is None or self._spark.runs.has_another_run(process, run):
             return True
         pid = process.pid
-        others = [other for other in self._spark.sharing(run) if other.process == process]
+        others = [other for other in self._spark.runs.sharing(run) if other.process == process]
         if others and not hangs and application.owns(pid):
             run.abandon(self._clock())
             if run.is_abandoning(self._clock(), ABANDON_PATIENCE_S):
@@ -109,7 +109,7 @@ class RemoteEnds:
         if process is None or self.is_lease_over(run):
             return True
         # Of a Spark that has ended, another one may have processes by the same names: then the lease alone counts.
-        if not run.is_over and self._spark.has_another_run(process, run):
+        if not run.is_over and self._spark.runs.has_another_run(process, run):
             return True
         if not run.withdrawn:
             log.warning("Task %s: its process on %s gets no more time to write, as %s", run.task, place_of(run), why)

@@ -46,7 +46,7 @@ class RemoteWatch:
         waiting = any(self._waits(run, now) for run in self._runs)
         if self._spark.executors.look_for_hung(waiting=waiting):
             self._spark.change_plan()
-        self._spark.leave_given_up()
+        self._spark.shared.leave_given_up()
         for run in self._runs:
             if self._waits(run, now) and not run.shares and self._spark.executors.was_any_given_up(run.since):
                 self._restarts.silent(run, GIVEN_UP)
@@ -97,8 +97,8 @@ class RemoteWatch:
     def _stop_query(self, run: TaskRun) -> None:
         if not run.shared:
             self._runs.cancel(run)
-        elif run.process is None or not self._spark.is_process_heard(run.process):
-            self._spark.renew_shared_of(run.process)
+        elif run.process is None or not self._spark.runs.is_process_heard(run.process):
+            self._spark.shared.renew_of(run.process)
 
     def _since(self, run: TaskRun, what: str) -> str:
         since = utc(time.time() - (self._clock() - run.heard))

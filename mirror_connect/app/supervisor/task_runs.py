@@ -143,7 +143,7 @@ class TaskRuns:
 
     def place(self, run: TaskRun) -> None:
         """Decides by what it copies whether it shares a process."""
-        self._placement.look(run, self._spark.is_shared_with_others)
+        self._placement.look(run, self._spark.runs.is_shared_with_others)
 
     def reassign(self, connector: str) -> None:
         """Gives the runs of a connector the partitions that have become free."""

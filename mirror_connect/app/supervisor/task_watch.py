@@ -141,7 +141,7 @@ class TaskWatch:
 
     def _give_up(self, run: TaskRun, unknown: str) -> None:
         if run.shares:
-            self._spark.renew_shared()
+            self._spark.shared.renew()
         self._restarts.died(run, unknown, "its query is given up, because Spark does not report its state")
 
     def _no_slot(self, task: TaskId, spark: HostedSpark, slots: int) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mirror_connect.app.exposition.measured import JvmFigures, together
-from mirror_connect.app.supervisor import spark_host, spark_keeper
+from mirror_connect.app.supervisor import spark_keeper, spark_on_demand
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.mirror.transform_sql import SQL
@@ -21,7 +21,7 @@ STATEMENT = WantedTask(
 @pytest.fixture
 async def computing(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A world with a task that copies, and one with a statement."""
-    monkeypatch.setattr(spark_host, "LOOK_S", 0.001)
+    monkeypatch.setattr(spark_on_demand, "LOOK_S", 0.001)
     world.supervisor.want({A: wanted("t-0"), B: STATEMENT})
     await eventually(lambda: len(world.applications) == 2)
     return world
@@ -100,7 +100,7 @@ async def test_it_ends_when_there_was_nothing_for_it_for_a_while_and_starts_agai
     computing.supervisor.want({A: wanted("t-0")})
     await asyncio.sleep(0.05)
     assert not second.ended
-    computing.now += spark_host.IDLE_S
+    computing.now += spark_on_demand.IDLE_S
     await eventually(lambda: second.ended)
     await eventually(lambda: not computing.spark.computing.wanted)
     shown = computing.spark.measured()
@@ -110,7 +110,7 @@ async def test_it_ends_when_there_was_nothing_for_it_for_a_while_and_starts_agai
 
 
 async def test_a_long_life_with_a_statement_does_not_end_it(computing: World) -> None:
-    computing.now += 10 * spark_host.IDLE_S
+    computing.now += 10 * spark_on_demand.IDLE_S
     await asyncio.sleep(0.05)
     assert not computing.applications[1].ended
 

@@ -148,7 +148,7 @@ async def test_a_silent_process_gives_its_task_to_a_new_query(cluster: World) ->
     assert await given_up(cluster) == []
     assert await cluster.running(A, executor="2")
     # Whatever it does when it wakes, it hears that it is over: its run is not known any more.
-    assert cluster.spark.find(frozen.run.run_id) is None
+    assert cluster.spark.runs.find(frozen.run.run_id) is None
     assert (await frozen.say("RUNNING")).lease_ms == 0
 
 
