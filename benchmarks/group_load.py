@@ -89,7 +89,7 @@ class GroupLoad:
                 self._commit(group, {p: self._random.randint(at, max(at, ends[p])) for p, at in positions.items()})
             return {group: dict(positions) for group, positions in self._positions.items()}
 
-    # --- threads ---
+    # Threads.
 
     def _write_plainly(self, name: str) -> None:
         dice = random.Random(f"{self._seed} {name}")

@@ -115,7 +115,7 @@ class _Stage:
         self._source = _admin(rig.source)
         self._copying: list[Copying] = []
 
-    # --- before ---
+    # Before.
 
     def fill(self) -> None:
         """Everything on the source but the busy topics' records."""
@@ -164,7 +164,7 @@ class _Stage:
             for partition in range(MANY_PARTITIONS):
                 yield TopicPartition(topic, partition)
 
-    # --- the run ---
+    # The run.
 
     def run(self, side: Side) -> ManyTopics:
         side.put("busy", self._config(BUSY))
@@ -274,7 +274,7 @@ class _Stage:
         finally:
             broker.close()
 
-    # --- rounds ---
+    # Rounds.
 
     def _new_topic(self, number: int) -> float:
         topic = f"many-new-{number}"

@@ -62,7 +62,7 @@ class Topology:
                 found[target] |= copies
         return {cluster: sorted(names, key=lambda name: (name.count("."), name)) for cluster, names in found.items()}
 
-    # --- files ---
+    # Files.
 
     def mm2_properties(self) -> str:
         """For dedicated mode."""
@@ -110,7 +110,7 @@ class Topology:
             f'marker-end="url(#arrow)"><title>{source} to {target}</title></path>'
         )
 
-    # --- page ---
+    # Page.
 
     def section(self) -> str:
         """Its part of the page."""

@@ -82,7 +82,7 @@ class Browser:
         shutil.rmtree(self._home, ignore_errors=True)
         watchdog().forget_directory(self._home)
 
-    # --- where, and how it looks ---
+    # Where, and how it looks.
 
     def open(self, url: str) -> None:
         """Go there."""
@@ -120,7 +120,7 @@ class Browser:
         time.sleep(0.3)
         path.write_bytes(self.driver.get_screenshot_as_png())
 
-    # --- what is there ---
+    # What is there.
 
     def text(self) -> str:
         """All that is visible."""
@@ -154,7 +154,7 @@ class Browser:
             return [...rows].find((row) => row.cells[0]?.innerText.startsWith(arguments[1]))?.innerText ?? "" """
         return str(self.driver.execute_script(script, table, name))
 
-    # --- what people do ---
+    # What people do.
 
     def click(self, name: str, tag: str = "button, a, summary") -> None:
         """Click what has this name, as soon as it can be clicked."""
@@ -198,7 +198,7 @@ class Browser:
             return False
         return True
 
-    # --- what the page must not do ---
+    # What the page must not do.
 
     def findings(self) -> list[str]:
         """What axe-core finds: rule, impact and the first elements."""

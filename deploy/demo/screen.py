@@ -60,7 +60,7 @@ class Screen:
         self._started = time.monotonic()
         self._rewritten = False
 
-    # --- lines ---
+    # Lines.
 
     def title(self, text: str) -> None:
         """The headline of a step."""
@@ -87,7 +87,7 @@ class Screen:
         first, *rest = _wrapped(claim.text, WIDTH - 4, 0)
         self._write(f"  {self._coloured(mark, colour)} {first}\n" + "".join(f"    {line}\n" for line in rest))
 
-    # --- waits ---
+    # Waits.
 
     def wait(
         self, what: str | Callable[[], str], until: Callable[[], T | None], patience_s: float, *, poll_s: float = POLL_S
@@ -138,7 +138,7 @@ class Screen:
             raise
         return future.result()
 
-    # --- writing ---
+    # Writing.
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._started:5.1f} s"

@@ -144,7 +144,7 @@ class LocalCluster(Started):
     def __repr__(self) -> str:
         return f"LocalCluster({self.name!r}, {self.bootstrap_servers})"
 
-    # --- start and stop ---
+    # Start and stop.
 
     def start(self, seconds: float = 270.0) -> Self:
         """Starts every broker that does not run, and waits until the cluster is ready for clients."""
@@ -207,7 +207,7 @@ class LocalCluster(Started):
                 )
             time.sleep(0.1)
 
-    # --- clients ---
+    # Clients.
 
     @property
     def cluster_id(self) -> str:
@@ -258,7 +258,7 @@ class LocalCluster(Started):
         """Settings of that super user for confluent-kafka's clients."""
         return _quiet(librdkafka_settings(self._config, self._config.internal_login, self.bootstrap(INTERNAL)))
 
-    # --- for tests ---
+    # For tests.
 
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replication: int | None = None

@@ -168,7 +168,7 @@ class Worker:
             member=None if self._standalone else self._config.client_id or f"connect-{self._worker_id}",
         )
 
-    # --- start ------------------------------------------------------------------------------------------------------
+    # Start.
 
     async def start(
         self, answers: Callable[[], Awaitable[None]], tell: Callable[[ClusterUnreachable], None] | None = None
@@ -230,7 +230,7 @@ class Worker:
                 logged = True
             await asyncio.sleep(RETRY_S)
 
-    # --- end --------------------------------------------------------------------------------------------------------
+    # End.
 
     async def end_tasks(self) -> None:
         """Stops connectors and tasks. What is left of the tasks after that ends with Spark."""

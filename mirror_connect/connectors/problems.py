@@ -198,8 +198,6 @@ class Problems:
         self._offsets: Counter[Hashable] = Counter()
         self._last_events: dict[tuple[str, ProblemCode], Hashable] = {}
 
-    # --- problems ---------------------------------------------------------------------------------------------------
-
     def report(self, problem: Problem, *, logged: bool = True, shown: bool = False, many: str = "") -> bool:
         """Reports that a problem exists, or still exists. Returns True if it has just begun.
 
@@ -251,7 +249,7 @@ class Problems:
         every = (each for of_subject in found for each in of_subject.values() if each.shown)
         return [each.problem for each in every if now - (each.problem.since or now) >= SHOWN_AFTER_S]
 
-    # --- events -----------------------------------------------------------------------------------------------------
+    # Events.
 
     def event(
         self, event: Problem, many: str = "", *, offsets: int = 0, fate: str = "skipped", found: Hashable = None
@@ -280,7 +278,7 @@ class Problems:
             of_them = f": {offsets} offsets of them {fate}" if offsets else ""
             self._on_event(Problem(many, event.code, f"{more} more {many}{of_them}"))
 
-    # --- lines ------------------------------------------------------------------------------------------------------
+    # Lines.
 
     def _log_while_few(self, problem: Problem) -> None:
         count = self._lasting[problem.code, problem.error]

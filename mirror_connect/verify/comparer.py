@@ -95,7 +95,7 @@ class Comparer:
     def _window_is_done(self) -> bool:
         return self._window and self._comparison.done_to >= self._until
 
-    # --- what is equal ----------------------------------------------------------------------------------------------
+    # What is equal.
 
     def _same_batches(self) -> bool:
         ours, theirs = self._source.batch, self._target.batch
@@ -154,7 +154,7 @@ class Comparer:
         source.drop(count)
         target.drop(count)
 
-    # --- what differs -----------------------------------------------------------------------------------------------
+    # What differs.
 
     async def _resolve(self) -> None:
         """Passes over one record that differs, or more."""

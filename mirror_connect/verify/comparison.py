@@ -75,7 +75,7 @@ class Comparison:
         """The parts of a record that must be equal."""
         return by_content(record) if self.timestamps else by_bytes(record)
 
-    # --- what is equal ----------------------------------------------------------------------------------------------
+    # What is equal.
 
     def matched(self, first: int, last: int, count: int, target_first: int, target_last: int) -> None:
         """Source offsets first..last were found on the target, for the first time or again."""
@@ -134,7 +134,7 @@ class Comparison:
         if source_offset + 1 == self.done_to:
             self._front_at = target_offset
 
-    # --- repeats ----------------------------------------------------------------------------------------------------
+    # Repeats.
 
     @property
     def last_producer(self) -> Producer | None:

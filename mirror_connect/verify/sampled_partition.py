@@ -157,7 +157,7 @@ class SampledPartition:
         self._delta, self._firm, self._gaps, self._whole = None, False, 0, False
         self._planned.clear()
 
-    # --- planning ---------------------------------------------------------------------------------------------------
+    # Planning.
 
     def plan(self, samples: float) -> None:
         """Spreads this many samples over the pending offsets. If they suffice for all offsets, all are read."""
@@ -212,7 +212,7 @@ class SampledPartition:
         self._at = max(self._at, first)
         self._firm = False
 
-    # --- comparing --------------------------------------------------------------------------------------------------
+    # Comparing.
 
     async def _sample(self, goal: int) -> int:
         """Compares what one fetch at `goal` brings, and more if needed. Returns the source offset up to which it read."""

@@ -133,7 +133,7 @@ class SamplingVerifier:
             patience_s=_PATIENCE_S,
         )
 
-    # --- rounds -----------------------------------------------------------------------------------------------------
+    # Rounds.
 
     async def _round(self) -> None:
         began = self._share.used()
@@ -266,7 +266,7 @@ class SamplingVerifier:
                 partition.set_target_end(untouched.target, at_rest=untouched.certain)
             self.report.partitions[key] = remote[0], partition
 
-    # --- topics -----------------------------------------------------------------------------------------------------
+    # Topics.
 
     async def _still_the_same(self, key: TopicPartition) -> bool:
         """Waits a moment. Returns whether both topics are still the same."""
@@ -302,7 +302,7 @@ class SamplingVerifier:
                 self._ends.pop(key, None)
                 partition.guesses = (0,)
 
-    # --- the budget -------------------------------------------------------------------------------------------------
+    # The budget.
 
     def _copied_bytes(self) -> float:
         partitions = [each for _, each in self.report.partitions.values()]
@@ -336,7 +336,7 @@ class SamplingVerifier:
         report.read_bytes = self._price.read
         return report
 
-    # --- lines for people -------------------------------------------------------------------------------------------
+    # Lines for people.
 
     def _report_problem(self, what: str, line: str) -> None:
         if what not in self.report.problems:

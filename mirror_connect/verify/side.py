@@ -155,7 +155,7 @@ class Side(ABC):
             del self.window[: self.at]
             self.at = 0
 
-    # --- producers --------------------------------------------------------------------------------------------------
+    # Producers.
 
     def producer(self, number: int = 0) -> Producer:
         """Producer id and epoch of a record of the window; (-1, -1) where the batch has none."""
@@ -180,7 +180,7 @@ class Side(ABC):
         indexes = (bisect_left(offsets, begin) for begin, _ in self._producers[first:last])
         return list(dict.fromkeys(index for index in indexes if 0 < index < len(offsets)))
 
-    # --- what is missing --------------------------------------------------------------------------------------------
+    # What is missing.
 
     def holes(self, count: int) -> int:
         """How many offsets are missing before the first `count` records, among them, and before the record after them."""

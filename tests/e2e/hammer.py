@@ -109,7 +109,7 @@ class Hammer:
     def _is_gone(self, path: str) -> bool:
         return self._workers[0].rest.delete(path).status_code in (httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND)
 
-    # --- what came of it --------------------------------------------------------------------------------------------
+    # What came of it.
 
     def look(self) -> None:
         """AssertionError unless at each worker all is in force that was acknowledged last, or asked for later."""
@@ -157,7 +157,7 @@ class Hammer:
                     found.append(f"{what} of {number} at {worker.port} is {has}, not one of {sorted(wish.possible)}")
         return found
 
-    # --- the clients ------------------------------------------------------------------------------------------------
+    # The clients.
 
     def _value(self, value: str) -> dict[str, str]:
         return {**self._config, "offset.lag.max": value}

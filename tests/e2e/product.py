@@ -81,7 +81,7 @@ class Product(Started):
         # Where its drivers listen for executors.
         self._drivers: set[int] = set()
 
-    # --- life ---
+    # Life.
 
     def launch(self) -> Self:
         """Start the process and return at once."""
@@ -172,7 +172,7 @@ class Product(Started):
         shutil.rmtree(self.directory, ignore_errors=True)
         watchdog().forget_directory(str(self.directory))
 
-    # --- processes ---
+    # Processes.
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -223,7 +223,7 @@ class Product(Started):
         """Whatever of the trees seen so far (see `parts`) is alive."""
         return [process for process in self._seen.values() if _alive(process)]
 
-    # --- REST ---
+    # REST.
 
     def connector_path(self, name: str) -> str:
         """Where REST has a connector."""
@@ -314,7 +314,7 @@ class Product(Started):
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}\n{self.log_tail()}"
         return answer.json() if answer.content else None
 
-    # --- log ---
+    # Log.
 
     def log_text(self) -> str:
         """All that the worker has said, over all its starts."""

@@ -162,7 +162,7 @@ class Sharing:
         leader = self.leader()
         return next(each for each in self.workers if each is not leader)
 
-    # --- who runs what ----------------------------------------------------------------------------------------------
+    # Who runs what.
 
     def statuses(self, worker: Product) -> dict[str, Shown]:
         """State and worker of each connector and task, as this worker has them."""
@@ -220,7 +220,7 @@ class Sharing:
             own = {f"{name}-{number}" for name, number in _RUNS.findall(worker.rest.get("/metrics").text)}
             assert own == set(shares[0][_id(worker)][1]), f"{worker.port} runs {own}"
 
-    # --- what is copied ---------------------------------------------------------------------------------------------
+    # What is copied.
 
     @contextlib.contextmanager
     def written(self) -> Iterator[list[Writer]]:

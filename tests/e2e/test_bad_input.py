@@ -111,7 +111,7 @@ def good(clusters: tuple[LocalCluster, LocalCluster], shy: tuple[Product, Path])
     return config
 
 
-# --- one line for each mistake ---
+# One line for each mistake.
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_users_password_is_in_no_answer_and_a_wrong_one_is_refused(shy: tuple[
     assert (answer.status_code, secrets_in(answer.text + str(answer.headers))) == (401, [])
 
 
-# --- no password anywhere ---
+# No password anywhere.
 
 
 @pytest.fixture(scope="module")

@@ -123,7 +123,7 @@ def login(broker: LocalCluster, password: str = PASSWORD, **changes: str | None)
     )
 
 
-# --- settings ---
+# Settings.
 
 
 def test_without_a_properties_file_the_usage_is_shown() -> None:
@@ -173,7 +173,7 @@ def test_a_wrong_setting_is_named(
     start(properties(NOBODY, **changes)).because(WRONG_SETTINGS, *words)
 
 
-# --- this machine ---
+# This machine.
 
 
 def test_a_login_file_that_is_not_there_is_named(start: Callable[..., Ended], tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_temporary_directory_without_room_is_named(
     found.because(MACHINE, str(tiny), "4 MiB", "TMPDIR")
 
 
-# --- its cluster ---
+# Its cluster.
 
 
 def test_wrong_credentials_are_told_at_once(start: Callable[..., Ended], broker: LocalCluster) -> None:

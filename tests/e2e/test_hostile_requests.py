@@ -68,7 +68,7 @@ def worker(target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactor
         yield product
 
 
-# --- who may ask, and for what ----------------------------------------------------------------------------------------
+# Who may ask, and for what.
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_no_request_of_the_contract_does_or_tells_anything_without_the_password(
     assert asked(target_cluster) == before
 
 
-# --- bodies -----------------------------------------------------------------------------------------------------------
+# Bodies.
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_huge_header_is_refused_and_nobody_else_notices(worker: Product) -> No
     assert worker.rest.get("/").status_code == httpx.codes.OK
 
 
-# --- many at once, and what is left in the end ------------------------------------------------------------------------
+# Many at once, and what is left in the end.
 
 
 @dataclass

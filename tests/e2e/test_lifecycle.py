@@ -207,7 +207,7 @@ def test_a_changed_config_is_obeyed_and_repeats_nothing(
     Link(link.source, link.target, product, added).is_whole_without_repeats(more)
 
 
-# --- a connector in trouble is alone with it ---
+# A connector in trouble is alone with it.
 
 
 @pytest.fixture(scope="module")

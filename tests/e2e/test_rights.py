@@ -165,7 +165,7 @@ def world() -> Iterator[World]:
         yield world
 
 
-# --- enough --------------------------------------------------------------------------------------------------------------
+# Enough.
 
 
 def copied_acl(world: World) -> bool:
@@ -204,7 +204,7 @@ def test_with_these_rights_verify_compares_the_copy(world: World) -> None:
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
-# --- needed --------------------------------------------------------------------------------------------------------------
+# Needed.
 
 
 class Missing(NamedTuple):
@@ -329,7 +329,7 @@ def wait_told(world: World, told: Callable[[], bool], wanted: str) -> None:
         raise WaitTimedOut(f"{error}; it has {world.traces()}\n{world.product.log_tail(15)}") from None
 
 
-# --- the worker's own ------------------------------------------------------------------------------------------------------
+# The worker's own.
 
 
 @pytest.fixture(scope="module")

@@ -199,7 +199,7 @@ def world() -> Iterator[World]:
         target.close()
 
 
-# --- lines -------------------------------------------------------------------------------------------------------------
+# Lines.
 
 
 @pytest.fixture(scope="module")
@@ -300,7 +300,7 @@ def test_the_other_partitions_go_on_and_what_is_in_front_of_the_record_is_copied
     assert [world.copied(topic) for topic in (SMALL, CORRUPT, SPOILED)] == [ROWS[:AT]] * 3
 
 
-# --- mended ------------------------------------------------------------------------------------------------------------
+# Mended.
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +341,7 @@ def test_the_link_shows_no_problem_that_is_over(mended: World) -> None:
     wait_for_state(lambda: shown() == left, f"the link shows {left}", PATIENCE_S)
 
 
-# --- given up ----------------------------------------------------------------------------------------------------------
+# Given up.
 
 
 @pytest.fixture(scope="module")
@@ -372,7 +372,7 @@ def test_a_record_too_large_is_given_up_with_a_line_in_the_log_and_in_the_status
     assert skipping.logged(line) == 1
 
 
-# --- a cluster that is away --------------------------------------------------------------------------------------------
+# A cluster that is away.
 
 
 @pytest.fixture(scope="module")
@@ -415,7 +415,7 @@ def test_a_source_that_is_back_is_copied_again(away: tuple[World, str, str]) -> 
 
 
 # What a worker tells then is in tests/unit/app/herder, and test_crashes.py suspends and kills, too.
-# --- clusters that hang ------------------------------------------------------------------------------------------------
+# Clusters that hang.
 
 
 @dataclass

@@ -104,7 +104,7 @@ class Turns:
         """The end of each partition."""
         return len(self.produced[0])
 
-    # --- what lies in the topics ---
+    # What lies in the topics.
 
     def syncs(self) -> list[OffsetSync]:
         """All offset syncs of the link, oldest first."""
@@ -148,7 +148,7 @@ class Turns:
             if key and value and key.startswith(start)
         ]
 
-    # --- a turn ---
+    # A turn.
 
     def produce(self) -> None:
         """More records, as the next ones of each partition; none is like another."""
@@ -206,7 +206,7 @@ class Turns:
         """With the same patience for everything."""
         wait_for(condition, what, PATIENCE_S, 0.3)
 
-    # --- groups ---
+    # Groups.
 
     def newest(self, group: str) -> set[tuple[int, int]]:
         """Upstream and downstream of the group's newest checkpoints; empty while partitions are missing."""

@@ -178,7 +178,7 @@ class PodsApi:
             if (plural, name) in self._objects:
                 self._delete(plural, name)
 
-    # --- requests ---
+    # Requests.
 
     def _answer(self, method: str, path: str, body: Any) -> Object | Iterator[Object]:
         parts = urlsplit(path)

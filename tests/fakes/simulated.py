@@ -138,7 +138,7 @@ class Process(asyncio.BaseEventLoop):
         """The world's time: what patched clocks say in this process (simulated_time.simulated_clock)."""
         return self.world.now
 
-    # --- what asyncio asks of a loop --------------------------------------------------------------------------------
+    # What asyncio asks of a loop.
 
     def time(self) -> float:
         now = self._suspended_at if self.suspended and self._lies else self.world.now
@@ -178,7 +178,7 @@ class Process(asyncio.BaseEventLoop):
         if self._scheduled[0] is handle and not self._ready:
             self.next_due = None
 
-    # --- what the world asks ----------------------------------------------------------------------------------------
+    # What the world asks.
 
     def due(self) -> float:
         """When something is to be done here next, in the world's time; the past if it is overdue."""
@@ -227,7 +227,7 @@ class Process(asyncio.BaseEventLoop):
         heapq.heapify(self._scheduled)
         self._cancelled = 0
 
-    # --- what a model does ------------------------------------------------------------------------------------------
+    # What a model does.
 
     @contextmanager
     def _within(self) -> Iterator[None]:

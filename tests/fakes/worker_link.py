@@ -97,7 +97,7 @@ class FakeWorkerLink(UnderOrders):
         """What has happened, as people read it."""
         return [event.line for event in self.events]
 
-    # --- what a test does -------------------------------------------------------------------------------------------
+    # What a test does.
 
     def finish(self) -> None:
         """Orders the task to commit and return."""

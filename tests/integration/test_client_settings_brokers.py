@@ -107,7 +107,7 @@ async def test_both_clients_log_in_over_tls(cluster: LocalCluster) -> None:
     assert found == (cluster.cluster_id, cluster.cluster_id)
 
 
-# --- a certificate for another name: 127.0.0.2 leads to the same broker by a forwarder, and is in no certificate ---
+# A certificate for another name: 127.0.0.2 leads to the same broker by a forwarder, and is in no certificate.
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ async def test_the_check_of_the_host_can_be_switched_off_for_both_clients(
     assert found == (cluster.cluster_id, cluster.cluster_id)
 
 
-# --- OAuth: a token endpoint that hands out unsigned tokens, which a broker without further settings accepts ---
+# OAuth: a token endpoint that hands out unsigned tokens, which a broker without further settings accepts.
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ async def test_refused_client_credentials_are_told_by_both_clients(
     assert not any("not-the-secret" in text for text in texts)
 
 
-# --- what goes wrong ---
+# What goes wrong.
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -274,7 +274,7 @@ async def test_librdkafka_at_a_listener_of_another_protocol_is_told_which_one_it
     assert wrong == []
 
 
-# --- administration ---
+# Administration.
 
 
 @pytest.fixture

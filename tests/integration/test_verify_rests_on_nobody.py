@@ -81,7 +81,7 @@ def number_of(record: Plain) -> int:
     return int(record.headers[0][1] or b"-1") if record.headers else -1
 
 
-# --- faults of what the fetcher hands over --------------------------------------------------------------------------
+# Faults of what the fetcher hands over.
 
 
 def batch_dropped(records: Records, _: bool) -> Records:
@@ -187,7 +187,7 @@ def spoiled(view: BatchView, spoil: Spoil, behind: bool) -> bytes:
     )
 
 
-# --- faults of the abort filter -------------------------------------------------------------------------------------
+# Faults of the abort filter.
 
 BLOCK = 2 * BATCH
 FILTERED: dict[str, tuple[str, Any, list[Told]]] = {
@@ -214,7 +214,7 @@ async def test_what_the_copiers_abort_filter_takes_for_another_thing_is_found(
     assert await copied_and_verified(one_broker, target) == told
 
 
-# --- faults of what is handed on to the producer --------------------------------------------------------------------
+# Faults of what is handed on to the producer.
 
 
 async def test_a_batch_that_is_written_twice_is_found(
@@ -260,7 +260,7 @@ def follow_with(
     monkeypatch.setattr(PartitionFlow, "take", taking)
 
 
-# --- the copy, and what is said of it -------------------------------------------------------------------------------
+# The copy, and what is said of it.
 
 
 async def test_a_copy_without_a_fault_is_equal(one_broker: LocalCluster, target: LocalCluster) -> None:

@@ -163,7 +163,7 @@ class Worker:
         alive = (each for each in reversed(self.tasks.values()) if each.process.alive and each.run.task == task)
         return next(alive, None)
 
-    # --- supervisor.Application -------------------------------------------------------------------------------------
+    # supervisor.Application.
 
     @property
     def has_spark(self) -> bool:

@@ -108,7 +108,7 @@ class Member:
             self, self.membership, self, timeout_s=SYNC_TIMEOUT_S, backoff_s=UNSYNC_BACKOFF_S, clock=process.time
         )
 
-    # --- GroupWork --------------------------------------------------------------------------------------------------
+    # GroupWork.
 
     def wanted(self) -> WantedWork:
         return WantedWork(self._life.topic.wanted(self.offset), self.offset)
@@ -124,7 +124,7 @@ class Member:
         self.readiness = readiness
         self.membership.rejoin()
 
-    # --- what keeps it in sync: ConfigTopic and Work of its ConfigSync ------------------------------------------------
+    # What keeps it in sync: ConfigTopic and Work of its ConfigSync.
 
     @property
     def is_blind(self) -> bool:
@@ -154,7 +154,7 @@ class Member:
         self.lets_go = False
         self._run_what_is_assigned()
 
-    # --- what a worker does -----------------------------------------------------------------------------------------
+    # What a worker does.
 
     async def work(self) -> None:
         with contextlib.suppress(ClusterUnreachable):

@@ -57,7 +57,7 @@ class Life(WorkerLife[ConnectorWorker]):
     def partitions(self) -> int:
         return self._partitions
 
-    # --- incidents --------------------------------------------------------------------------------------------------
+    # Incidents.
 
     def _assign(self, number: int) -> None:
         tasks, turn = 1 + number % len(TASKS), number // len(TASKS)
@@ -91,7 +91,7 @@ class Life(WorkerLife[ConnectorWorker]):
                 self.broker.fences = True
         super().happen(incident, worker, task, before=before)
 
-    # --- what must hold ---------------------------------------------------------------------------------------------
+    # What must hold.
 
     def goes_on(self) -> bool:
         runs = list(self.leader().supervisor.runs)

@@ -113,7 +113,7 @@ class ConnectorWorker(Worker):
             run.place(light=not run.light)
             self.spark.change_plan()
 
-    # --- supervisor.Application -------------------------------------------------------------------------------------
+    # supervisor.Application.
 
     @property
     def has_spark(self) -> bool:
@@ -194,7 +194,7 @@ class SourceProcess(Task, UnderOrders):
     def die(self) -> None:
         (self.end if self.shared is None else self.shared.die)()
 
-    # --- as epochs.py and worker_client.py have it ------------------------------------------------------------------
+    # As epochs.py and worker_client.py have it.
 
     async def _work(self) -> None:
         with contextlib.suppress(RunOverError):

@@ -247,7 +247,7 @@ class Life:
         for watch in self.watches:
             watch.falls += 1
 
-    # --- incidents ----------------------------------------------------------------------------------------------------
+    # Incidents.
 
     async def _happen(self, incident: Incident) -> None:
         await asyncio.sleep(incident.at)

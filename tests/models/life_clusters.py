@@ -269,7 +269,7 @@ class LifeTarget(FakeTarget):
         """Its producer id."""
         return self.ids[transactional_id][0]
 
-    # --- incidents ----------------------------------------------------------------------------------------------------
+    # Incidents.
 
     def lose(self) -> None:
         """All connections break."""

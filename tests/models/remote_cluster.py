@@ -88,7 +88,7 @@ class RemoteWorker(ConnectorWorker):
                     self.machines.world.after(DRIVER_MISSED_S, task.end)
         self.process.call_soon(self._spark_ended)
 
-    # --- Spark's driver ---------------------------------------------------------------------------------------------
+    # Spark's driver.
 
     def report_of_driver(self) -> None:
         known = [each for each in self.executors if each.known]
@@ -145,7 +145,7 @@ class RemoteWorker(ConnectorWorker):
     def _works_on(self, run: TaskRun) -> bool:
         return any(task.run is run and task.believed for task in self.tasks.values() if isinstance(task, RemoteProcess))
 
-    # --- what happens to executors ----------------------------------------------------------------------------------
+    # What happens to executors.
 
     def end_executor(self, executor: Executor, *, orphans: bool = False, next_frozen_s: float = 0.0) -> None:
         """Its JVM is killed, and all of it, or its tasks are orphans for a while. Another one comes, on a frozen host."""

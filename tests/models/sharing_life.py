@@ -77,7 +77,7 @@ class SharingLife(WorkerLife[SharingWorker]):
         self.topic.put_tasks(kind, assigned)
         self.machines.wanted = {task: wanted(kind, *map(str, each)) for task, each in assigned.items()}
 
-    # --- incidents --------------------------------------------------------------------------------------------------
+    # Incidents.
 
     def _meet(self, incident: Incident) -> None:
         if incident.whom == "leader":
@@ -149,7 +149,7 @@ class SharingLife(WorkerLife[SharingWorker]):
         self.trouble_until = max(self.trouble_until, self.world.now + incident.seconds + 5.0)
         self.world.after(incident.seconds + 5.0, replace)
 
-    # --- what must hold ---------------------------------------------------------------------------------------------
+    # What must hold.
 
     def look(self) -> None:
         super().look()

@@ -110,7 +110,7 @@ class SharingWorker(ConnectorWorker):
     def _lease(self) -> float:
         return self.membership.runs_for()
 
-    # --- GroupWork --------------------------------------------------------------------------------------------------
+    # GroupWork.
 
     def wanted(self) -> WantedWork:
         snapshot = self._view.snapshot()
@@ -129,7 +129,7 @@ class SharingWorker(ConnectorWorker):
         owners = self._view.snapshot().owners.get(CONNECTOR)
         return {CONNECTOR: NO_COMMIT if owners is None else owners.commit} if self._assigned else {}
 
-    # --- what is assigned -------------------------------------------------------------------------------------------
+    # What is assigned.
 
     def _changed(self, assignment: GroupAssignment) -> None:
         if self.membership.runs_for() <= 0:
@@ -200,7 +200,7 @@ class SharingWorker(ConnectorWorker):
         while self._view.snapshot().offset < offset:
             await asyncio.sleep(0.1)
 
-    # --- its end ----------------------------------------------------------------------------------------------------
+    # Its end.
 
     def kill(self) -> None:
         """Its process is killed, and gone a moment later. Its tasks end after that."""

@@ -102,7 +102,7 @@ def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_g
     explore(under(setting), trouble.schedules(WORKERS), SCHEDULES)
 
 
-# --- faults put back --------------------------------------------------------------------------------------------------
+# Faults put back.
 
 
 class NoLeaseCheck(LeaseCheck):

@@ -144,7 +144,7 @@ def test_nothing_is_written_by_a_former_owner_and_everything_runs_once_in_the_en
     search(go_through, SCHEDULES_OF_MEMBERS, SCHEDULES // 3, SEED, smaller=True)
 
 
-# --- faults put back: the model must find them ----------------------------------------------------------------------------
+# Faults put back: the model must find them.
 
 
 def claims_are_not_respected() -> AbstractContextManager[object]:
@@ -177,7 +177,7 @@ def test_the_model_finds(fault: Callable[[], AbstractContextManager[object]]) ->
         search(go_through, SCHEDULES_OF_MEMBERS, 600, FAULTS_SEED, smaller=False)
 
 
-# --- one story each -------------------------------------------------------------------------------------------------------
+# One story each.
 
 
 def three(net: int = 1, **more: float) -> GroupLife:

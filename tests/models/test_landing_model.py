@@ -172,7 +172,7 @@ def test_what_a_process_wrote_without_its_fence_does_not_land_behind_a_successor
     live(Schedule(RIGHT_LOST, (1.0,), net))
 
 
-# --- faults put back --------------------------------------------------------------------------------------------------
+# Faults put back.
 
 
 def nothing_is_withheld() -> AbstractContextManager[Any]:

@@ -86,7 +86,7 @@ def test_each_protocol_and_each_boundary_commits_letters_through_kills_and_abort
         assert life.letters.found
 
 
-# --- faults put back --------------------------------------------------------------------------------------------------
+# Faults put back.
 
 
 def positions_without_letters() -> AbstractContextManager[object]:

@@ -150,7 +150,7 @@ def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_al
     explore(life, Trouble().schedules(workers), SCHEDULES // 3)
 
 
-# --- faults put back --------------------------------------------------------------------------------------------------
+# Faults put back.
 
 
 def nobody_is_waited_for() -> AbstractContextManager[Any]:
@@ -281,7 +281,7 @@ def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
         look_for_a_fault(without_rights, _moves(*kinds, fewest=2).schedules(2), FAULTS_SCHEDULES)
 
 
-# --- faults that take several incidents at their time -----------------------------------------------------------------
+# Faults that take several incidents at their time.
 
 
 def _then(

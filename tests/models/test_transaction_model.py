@@ -63,7 +63,7 @@ def test_readers_of_committed_records_see_each_once_and_positions_belong_to_thei
     explore(live, schedules((protocol,)), SCHEDULES // 2)
 
 
-# --- faults put back --------------------------------------------------------------------------------------------------
+# Faults put back.
 
 
 def no_new_epoch_after_a_lost_commit() -> AbstractContextManager[Any]:

@@ -70,7 +70,7 @@ class Watch:
     former: int = -1
     _places: dict[tuple[int, int, int], Place] = field(default_factory=dict)
 
-    # --- the source ---------------------------------------------------------------------------------------------------
+    # The source.
 
     def made_again(self) -> None:
         """Another topic has the name."""
@@ -98,7 +98,7 @@ class Watch:
         """Whether the source does not have it any more."""
         return place.offset >= len(self.log) or self.log[place.offset] is not place
 
-    # --- the target ---------------------------------------------------------------------------------------------------
+    # The target.
 
     def record(self, producer: int, incarnation: int, epoch: int, offset: int) -> None:
         """The target has written it."""

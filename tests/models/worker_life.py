@@ -108,7 +108,7 @@ class WorkerLife(Generic[W]):
         workers = self.machines.workers
         return next((each for each in workers if self.leads(each.url)), workers[0])  # type: ignore[return-value]
 
-    # --- incidents --------------------------------------------------------------------------------------------------
+    # Incidents.
 
     def _meet(self, incident: Incident) -> None:
         worker = self.leader()
@@ -146,7 +146,7 @@ class WorkerLife(Generic[W]):
         for process in processes:
             disturb(process, incident.kind, seconds, before=before)
 
-    # --- what must hold ---------------------------------------------------------------------------------------------
+    # What must hold.
 
     def look(self) -> None:
         if self.broker.broken is not None:

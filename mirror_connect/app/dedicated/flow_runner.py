@@ -129,7 +129,7 @@ class FlowRunner:
             if self.worker is not None:
                 await self.worker.close()
 
-    # --- start ------------------------------------------------------------------------------------------------------
+    # Start.
 
     async def _run(self) -> None:
         while True:
@@ -189,7 +189,7 @@ class FlowRunner:
             await worker.close()
             self.worker = None
 
-    # --- the connectors' configs ------------------------------------------------------------------------------------
+    # The connectors' configs.
 
     async def _keep_configured(self, worker: Worker) -> None:
         leadership = worker.herder.leadership

@@ -50,7 +50,7 @@ class KafkaSeries:
         yield from self._of_tasks()
         yield from self._of_clients()
 
-    # --- MirrorMaker ------------------------------------------------------------------------------------------------
+    # MirrorMaker.
 
     def _of_mirror_maker(self) -> Iterator[Samples | None]:
         for form, metrics in ((LEGACY, kafka.SOURCE_LEGACY), (NEW, kafka.SOURCE_NEW)):
@@ -126,7 +126,7 @@ class KafkaSeries:
             for labels, each in windows.items()
         }
 
-    # --- Connect ----------------------------------------------------------------------------------------------------
+    # Connect.
 
     def _of_worker(self) -> Iterator[Samples]:
         workers = self._process.workers
@@ -215,7 +215,7 @@ class KafkaSeries:
         yield samples(kafka.WRITTEN, lambda _, __, task: sum(task.total.latency_counts))
         yield samples(kafka.ACTIVE, lambda connector, number, _: waiting.get((connector.name, number), 0))
 
-    # --- clients ----------------------------------------------------------------------------------------------------
+    # Clients.
 
     def _lags(self, lags: list[_Sampled]) -> Iterator[None]:
         name, quoted = kafka.RECORDS_LAG.labels(self._names)[0], partial(tag_value, names=self._names)
@@ -266,8 +266,6 @@ class KafkaSeries:
         free = [(name, max(0, each.told.buffer_bytes - each.told.buffered_bytes)) for name, each in buffers]
         available = kafka.BUFFER_AVAILABLE
         yield self._samples(available, [(self._label(available, [name]), bytes_) for name, bytes_ in free])
-
-    # --- all --------------------------------------------------------------------------------------------------------
 
     def _connectors(self) -> Iterator[tuple[MeasuredWorker, MeasuredConnector]]:
         return ((worker, each) for worker in self._process.workers for each in worker.connectors)

@@ -31,7 +31,7 @@ def _series(name: str, kind: Kind, labels: tuple[str, ...], unit: str, meaning: 
 
 _GAUGE, _COUNTER, _HISTOGRAM = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
 
-# --- the worker ------------------------------------------------------------------------------------------------------
+# The worker.
 BUILD: Final = _series("build_info", _GAUGE, ("version",), "", "Always 1, with the version of this worker.")
 LEADS: Final = _series(
     "worker_leads", _GAUGE, ("flow",), "",
@@ -52,7 +52,7 @@ PROCESS_CPU: Final = _series(
     "process_cpu_seconds_total", _COUNTER, ("process",), "seconds", "Processor time of the same processes."
 )
 
-# --- connectors and tasks --------------------------------------------------------------------------------------------
+# Connectors and tasks.
 CONNECTOR_STATE: Final = _series(
     "connector_state", _GAUGE, (*_OF, "state"), "", "1 for the state that the connector has, 0 for the others."
 )
@@ -93,7 +93,7 @@ FAILED_COMMITS: Final = _series("offset_commit_failures_total", _COUNTER, _TASK,
 BUFFERED: Final = _series("buffered_bytes", _GAUGE, _TASK, "bytes", "Bytes that the task has fetched and still holds.")
 BUFFER: Final = _series("buffer_limit_bytes", _GAUGE, _TASK, "bytes", "The most bytes that the task holds.")
 
-# --- partitions ------------------------------------------------------------------------------------------------------
+# Partitions.
 LAG_RECORDS: Final = _series(
     "lag_records", _GAUGE, _PARTITION, "",
     "Offsets between the last one that the target has and the end of the source partition. Absent if unknown.",
@@ -111,7 +111,7 @@ PARTITIONS: Final = _series(
     "Partitions by lag: behind, at_rest, unknown. A partition is unknown if its task or the source tells nothing.",
 )  # fmt: skip
 
-# --- what was done ---------------------------------------------------------------------------------------------------
+# What was done.
 LATENCY: Final = _series(
     "replication_latency_seconds", _HISTOGRAM, _OF, "seconds", "Age of records when the target had acknowledged them."
 )
@@ -149,7 +149,7 @@ THROTTLED: Final = _series(
     "request_throttled_seconds_total", _COUNTER, _REQUEST, "seconds", "For how long brokers have told to wait (quotas)."
 )
 
-# --- groups ----------------------------------------------------------------------------------------------------------
+# Groups.
 READ_AGAIN: Final = _series(
     "group_read_again_records", _GAUGE, _GROUP, "",
     "Records that consumers would read once more if they failed over to the target now.",
@@ -166,14 +166,14 @@ SYNCED: Final = _series(
     "When the group's offsets on the target were last found or made equal to the translated ones (Unix time).",
 )  # fmt: skip
 
-# --- lookups ---------------------------------------------------------------------------------------------------------
+# Lookups.
 LOOKUP_AGE: Final = _series(
     "lookup_age_seconds", _GAUGE, (*_OF, "lookup"), "seconds",
     "For how long the rows of a lookup were not found to be those of its file or topic. While it can be read, at most its "
     "refresh interval.",
 )  # fmt: skip
 
-# --- sampling verification (verify.follow.enabled) -------------------------------------------------------------------
+# Sampling verification (verify.follow.enabled).
 VERIFY_COPIED: Final = _series(
     "verify_copied_records_total", _COUNTER, _OF, "",
     "Records copied since sampling verification began, by source offsets. Absent without verify.follow.enabled.",
@@ -194,7 +194,7 @@ VERIFY_AGE: Final = _series(
     "For how long sampling verification has told no result. While it works it tells one every 10 to 20 s.",
 )  # fmt: skip
 
-# --- problems --------------------------------------------------------------------------------------------------------
+# Problems.
 PROBLEMS: Final = _series(
     "problems", _GAUGE, _OF, "", "Present problems of a connector and its tasks, as the status shows them."
 )

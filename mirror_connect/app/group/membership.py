@@ -355,7 +355,7 @@ class Membership:
                 self._end_lease()
                 await asyncio.sleep(_REFUSED_RETRY_SECONDS)
 
-    # --- joining ----------------------------------------------------------------------------------------------------
+    # Joining.
 
     async def _enter(self) -> None:
         """Joins and syncs once."""
@@ -445,7 +445,7 @@ class Membership:
             self._join_at = float("inf")
         return await self._decisions.assignments(joined, self._state)
 
-    # --- heartbeats and the lease -----------------------------------------------------------------------------------
+    # Heartbeats and the lease.
 
     async def _pause(self) -> bool:
         """Until the next heartbeat, or until it is time to join again; whether it is the heartbeat's."""

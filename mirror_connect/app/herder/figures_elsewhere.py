@@ -75,7 +75,7 @@ class FiguresElsewhere:
                 task.cancel()
         self._asking = None
 
-    # --- what is known ----------------------------------------------------------------------------------------------
+    # What is known.
 
     def known(self) -> frozenset[str]:
         """The ids of the workers that have told what they know lately."""
@@ -108,7 +108,7 @@ class FiguresElsewhere:
     def _is_known(self, other: _Other) -> bool:
         return other.at is not None and self.clock() - other.at < UNKNOWN_AFTER_S
 
-    # --- what is asked ----------------------------------------------------------------------------------------------
+    # What is asked.
 
     async def refresh(self, rows_of: Collection[str] = ()) -> None:
         """Asks those whose last answer is old, or has not all of these rows. Returns after WAIT_S at the latest."""

@@ -227,7 +227,7 @@ class Herder:
         )
         self._key_rotation = SessionKeyRotation(configs, self.leadership)
 
-    # --- for the worker ---------------------------------------------------------------------------------------------
+    # For the worker.
 
     def start(self, kafka_cluster_id: str) -> None:
         """Begins to answer; config and status store are started before. Leads as soon as `membership` says so."""
@@ -276,7 +276,7 @@ class Herder:
                 log.warning("Some statuses could not be written before this worker ended")
         await self._book.stop()
 
-    # --- REST: the worker itself ------------------------------------------------------------------------------------
+    # REST: the worker itself.
 
     async def server_info(self) -> ServerInfo:
         """GET /."""

@@ -168,8 +168,6 @@ class Leadership:
     def _note_completion(self) -> None:
         self._complete = self._complete or self.term is not None or self.leader is not None
 
-    # --- leadership -------------------------------------------------------------------------------------------------
-
     async def _follow(self) -> None:
         while True:
             self._changed.clear()

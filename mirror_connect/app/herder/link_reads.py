@@ -97,7 +97,7 @@ class LinkReads:
         self.metrics: Final = metrics
         self.others: Final = FiguresElsewhere(client, lambda: membership.assignment.workers, worker_id, metrics.now)
 
-    # --- REST -------------------------------------------------------------------------------------------------------
+    # REST.
 
     async def worker(self) -> WorkerView:
         """The worker that answers."""
@@ -173,7 +173,7 @@ class LinkReads:
         found = await self._link(link)
         return self.metrics.history(found.name).points(minutes, self.metrics.now_ms())
 
-    # --- links ------------------------------------------------------------------------------------------------------
+    # Links.
 
     def present(self) -> list[Link]:
         """All links as of now, by name."""

@@ -94,7 +94,7 @@ class Reconciler:
         self._supervisor.listen(self)
         self._configs.add_listener(self._changed)
 
-    # --- the group's assignment -------------------------------------------------------------------------------------
+    # The group's assignment.
 
     def revoke(self, connectors: Collection[str], tasks: Collection[TaskId]) -> None:
         """Ends what is not among these any more."""
@@ -216,7 +216,7 @@ class Reconciler:
             return snapshot.contains(subject.connector) and subject.task < snapshot.task_count(subject.connector)
         return snapshot.contains(subject)
 
-    # --- for the worker, and for requests ---------------------------------------------------------------------------
+    # For the worker, and for requests.
 
     def secrets(self) -> frozenset[str]:
         """The secrets of the connectors that run in this worker."""
@@ -265,7 +265,7 @@ class Reconciler:
             self._book.put(task, State.PAUSED)
             self._answer(task, True)
 
-    # --- the config topic -------------------------------------------------------------------------------------------
+    # The config topic.
 
     def _changed(self, change: Change) -> None:
         match change:
@@ -389,7 +389,7 @@ class Reconciler:
         else:
             self._book.put(task, State.UNASSIGNED)
 
-    # --- ConnectorEvents --------------------------------------------------------------------------------------------
+    # ConnectorEvents.
 
     def connector_started(self, name: str) -> None:
         """See ConnectorEvents."""
@@ -430,7 +430,7 @@ class Reconciler:
     def _connector_ended(self, name: str) -> None:
         self._release(name)
 
-    # --- TaskEvents -------------------------------------------------------------------------------------------------
+    # TaskEvents.
 
     def task_state(self, task: TaskId, state: str, trace: str | None, *, waits: bool = False) -> None:
         """See TaskEvents."""

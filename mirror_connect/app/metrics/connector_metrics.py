@@ -43,7 +43,7 @@ class ConnectorMetrics:
         self._of_topics: dict[str, RecentLatencies] = {}
         self._kept: tuple[object, tuple[int, ...]] = (None, ())
 
-    # --- what a task tells ------------------------------------------------------------------------------------------
+    # What a task tells.
 
     def task(self, number: int) -> TaskMetrics:
         """That of a task, new if it has told nothing yet."""
@@ -111,7 +111,7 @@ class ConnectorMetrics:
         if all_records or all_bytes:
             self.growth.add(all_records, all_bytes, now)
 
-    # --- figures ----------------------------------------------------------------------------------------------------
+    # Figures.
 
     def telling(self, now: float) -> dict[int, str]:
         """The tasks that told in the last seconds what they measured, each with its attempt."""
@@ -184,7 +184,7 @@ class ConnectorMetrics:
         counts, most = found.counted(now)
         return (counts, most) if any(counts) else None
 
-    # --- problems ---------------------------------------------------------------------------------------------------
+    # Problems.
 
     def present_problems(self, now: float) -> list[ShownProblem]:
         """Its own, then those of its tasks, except of tasks that are not heard."""
@@ -198,7 +198,7 @@ class ConnectorMetrics:
         """How many others there are."""
         return self.problems.more + sum(task.problems.more for task in self.tasks.values() if task.is_heard(now))
 
-    # --- what is forgotten ------------------------------------------------------------------------------------------
+    # What is forgotten.
 
     def keeps(self, what: object, tasks: int) -> bool:
         """Whether it has forgotten all but this already, and nothing has come since."""

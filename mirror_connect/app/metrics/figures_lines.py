@@ -37,7 +37,7 @@ class BadFigures(ValueError):
     """What came is not what `lines` makes, or not all of it."""
 
 
-# --- written ----------------------------------------------------------------------------------------------------------
+# Written.
 
 
 def head_line(
@@ -99,7 +99,7 @@ def _sums(of: ConnectorFigures) -> dict[str, object]:
     }
 
 
-# --- read -------------------------------------------------------------------------------------------------------------
+# Read.
 
 
 class FiguresReader:

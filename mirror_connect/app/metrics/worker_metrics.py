@@ -65,7 +65,7 @@ class WorkerMetrics:
         """That of a link, new if there is none."""
         return self.links.setdefault(link, LinkHistory())
 
-    # --- what comes in ----------------------------------------------------------------------------------------------
+    # What comes in.
 
     def take(self, task: TaskId, report: TaskReport, secrets: Iterable[str]) -> None:
         """Takes the report of a task's present attempt. Never raises: a task's lease must not depend on its figures."""
@@ -103,7 +103,7 @@ class WorkerMetrics:
         """What sampling verification has counted of a connector's copy; None: it has ended."""
         self.connector(name).verification.take(verified, self._clock())
 
-    # --- what is forgotten ------------------------------------------------------------------------------------------
+    # What is forgotten.
 
     def keep(self, names: Collection[str], links: Collection[str]) -> None:
         """Forgets all others."""

@@ -146,7 +146,7 @@ class GroupMember:
         wanted = {partition: CommittedOffset(offset) for partition, offset in offsets.items()}
         return await self._steps.commit(self._generation, self._member_id, wanted)
 
-    # --- one generation ---------------------------------------------------------------------------------------------
+    # One generation.
 
     async def _one_generation(self) -> None:
         partitions = await self._enter()

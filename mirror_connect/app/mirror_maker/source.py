@@ -145,7 +145,7 @@ class MirroredSource:
         self._membership = asyncio.create_task(self.member.run(), name=f"member of {self._file.group_id}")
         await self._membership
 
-    # --- part of a process ------------------------------------------------------------------------------------------
+    # Part of a process.
 
     async def secrets(self) -> frozenset[str]:
         """See Part."""
@@ -185,7 +185,7 @@ class MirroredSource:
         self._spark.remove(self._supervisor)
         await within(self._cluster.close(), "closing the connections")
 
-    # --- the group's topics -----------------------------------------------------------------------------------------
+    # The group's topics.
 
     async def topics(self) -> frozenset[str]:
         """See GroupWork."""
@@ -195,7 +195,7 @@ class MirroredSource:
         """See GroupWork. Of other members' topics too: each may have topics of its own."""
         return await self._source_topics.share(topics)
 
-    # --- copying ----------------------------------------------------------------------------------------------------
+    # Copying.
 
     async def work(self, partitions: Sequence[TopicPartition]) -> None:
         """See GroupWork."""

@@ -144,9 +144,6 @@ async def _rows(members: Mapping[str, object], name: str, rows: Iterable[Mapping
     return Response(f"{pieces[0]}{','.join(chunk)}]}}", media_type="application/json")
 
 
-# --- rows -----------------------------------------------------------------------------------------------------------
-
-
 def _link(view: LinkView) -> dict[str, Any]:
     problems = view.problems
     return {

@@ -118,7 +118,7 @@ class SparkHost:
         """Whether there is something for the application for statements, if that is another one."""
         return not self.is_remote and (self.questions.waiting or any(run.computes for run in self.runs))
 
-    # --- for supervisors --------------------------------------------------------------------------------------------
+    # For supervisors.
 
     @property
     def applications(self) -> Sequence[HostedSpark]:
@@ -164,7 +164,7 @@ class SparkHost:
         self._plan_changed = asyncio.Event()
         self._on_demand.look()
 
-    # --- Spark's side -----------------------------------------------------------------------------------------------
+    # Spark's side.
 
     async def plan(self, after: int, hold_s: float, spark: HostedSpark | None = None) -> dict[str, Any]:
         """Every run that should have a query, and the shared process if it has runs; waits for a version after `after`.

@@ -84,7 +84,7 @@ class Supervisor:
         """The secrets of all runs that have not ended."""
         return frozenset().union(*(run.secrets for run in self._runs))
 
-    # --- the herder's side ------------------------------------------------------------------------------------------
+    # The herder's side.
 
     def listen(self, events: TaskEvents) -> None:
         """Sets the receiver of task events; before `start`."""
@@ -120,7 +120,7 @@ class Supervisor:
             self._runs.hand_over.owners, self._runs.hand_over.read = owners, read
         self._runs.want(tasks)
 
-    # --- the group's side: see HandOver -----------------------------------------------------------------------------
+    # The group's side: see HandOver.
 
     def share(self, changed: Callable[[], None], steady: Callable[[], bool]) -> None:
         """Other workers may run tasks of the same connectors. Call it before `start`.
@@ -182,7 +182,7 @@ class Supervisor:
         self._restarts.forget(task)
         self._runs.restart(task)
 
-    # --- Spark's side: see RunOwner ---------------------------------------------------------------------------------
+    # Spark's side: see RunOwner.
 
     def planned(self) -> Iterable[TaskRun]:
         """The runs that should have a query now."""

@@ -67,7 +67,7 @@ class TaskRuns:
         """Those that should have a query now."""
         return (run for run in self if run.not_before <= self._clock() and not run.cancelled)
 
-    # --- runs follow what is wanted ---------------------------------------------------------------------------------
+    # Runs follow what is wanted.
 
     def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
         """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
@@ -165,7 +165,7 @@ class TaskRuns:
     def _look_at_claims(self) -> None:
         self.hand_over.look(self._runs.values(), self.landing, self._wanted)
 
-    # --- what tasks of other workers may have left ------------------------------------------------------------------
+    # What tasks of other workers may have left.
 
     def begins_unfenced(self, task: TaskId) -> str:
         """Which lost workers a task waits for if it can't fence them off; empty if for none.
@@ -216,7 +216,7 @@ class TaskRuns:
             if run.task not in self._wanted and self.events:
                 self.events.task_ended(run.task)
 
-    # --- processes and statuses -------------------------------------------------------------------------------------
+    # Processes and statuses.
 
     def is_gone(self, run: TaskRun, why: str, *, hangs: bool = False) -> bool:
         """Whether no process works on the run any more; ends the one that does. See ProcessEnds."""

@@ -114,7 +114,7 @@ class MirrorCheckpointConnector:
                     _names(names),
                 )
 
-    # --- in the scheduler's thread --------------------------------------------------------------------------------
+    # In the scheduler's thread.
 
     def _refresh(self) -> Found:
         settings = self._settings

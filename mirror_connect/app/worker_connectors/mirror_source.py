@@ -126,7 +126,7 @@ class MirrorSourceConnector:
         if self._verification is not None:
             self._verification.start()
 
-    # --- in the scheduler's thread ------------------------------------------------------------------------------
+    # In the scheduler's thread.
 
     def _refresh(self) -> Found:
         settings = self._config.settings

@@ -73,7 +73,7 @@ class StoredAcls:
             what, cause = "the offsets topic does not answer", f"nothing within {PATIENCE_S:g} s"
             raise ClusterUnreachable(f"{what} within {PATIENCE_S:g} s", what=what, cause=cause) from None
 
-    # --- on the event loop ------------------------------------------------------------------------------------------
+    # On the event loop.
 
     def _begin(
         self, work: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T], saves: bool

@@ -118,7 +118,7 @@ async def test_what_is_there_after_the_start_is_no_garbage_to_look_for(monkeypat
     assert told == ["started", "frozen"]
 
 
-# --- the end ---
+# The end.
 
 
 class FakePart:

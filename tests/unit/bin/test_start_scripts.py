@@ -149,7 +149,7 @@ def test_installed_without_an_environment_it_uses_the_python_of_the_command(home
     assert _run(installed / "connect-distributed.sh", "f").stdout == "-P -m mirror_connect.app f\n"
 
 
-# --- in the background ---
+# In the background.
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -45,7 +45,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock()
 
 
-# --- the value ------------------------------------------------------------------------------------------------------
+# The value.
 
 
 def test_a_line_has_what_since_when_why_and_what_to_do() -> None:
@@ -83,7 +83,7 @@ def test_one_reason_of_many_partitions_is_one_problem() -> None:
     assert different([broker, None, unwritable("a-1"), broker]) == (broker, unwritable("a-1"))
 
 
-# --- in the log -----------------------------------------------------------------------------------------------------
+# In the log.
 
 
 def test_a_problem_is_logged_once() -> None:
@@ -218,7 +218,7 @@ def test_an_event_that_is_found_again_has_not_happened_again() -> None:
     assert events == [gone, gone]
 
 
-# --- in the status --------------------------------------------------------------------------------------------------
+# In the status.
 
 
 def away(cause: str = "Connection refused") -> Problem:

@@ -294,7 +294,7 @@ def test_members_are_told_when_something_is_about_to_move() -> None:
     assert not leader.last["a"].moving
 
 
-# --- anything in any order ----------------------------------------------------------------------------------------------
+# Anything in any order.
 
 
 @dataclass
@@ -437,7 +437,7 @@ def test_nothing_ever_has_two_owners_and_everything_comes_to_one_in_the_end(dela
     live()
 
 
-# --- what the leader has to fence -----------------------------------------------------------------------------------------
+# What the leader has to fence.
 
 TASKS = work(WANTED.connectors).tasks
 

@@ -118,7 +118,7 @@ def test_a_member_that_says_nothing_of_its_spark_is_ready_and_stays() -> None:
     assert (there.version, there.readiness, there.leaving) == (2, Readiness.READY, False)
 
 
-# --- what other releases have written -----------------------------------------------------------------------------------
+# What other releases have written.
 
 # A worker without sharing, and the first one with it. Their bytes, as the group had them. It did not name lost members.
 FIRST_STATE = replace(STATE, lost=(replace(STATE.lost[0], member=""),))

@@ -68,7 +68,7 @@ async def raw(client: httpx.AsyncClient, head: bytes) -> bytes:
         writer.close()
 
 
-# --- who may ask ------------------------------------------------------------------------------------------------------
+# Who may ask.
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_passwords_are_compared_in_a_time_that_tells_nothing(monkeypatch: pytest
     assert compared == [(32, 32)] * 3
 
 
-# --- paths and headers ------------------------------------------------------------------------------------------------
+# Paths and headers.
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_who_forwards_is_not_believed(client: httpx.AsyncClient, worker: F
     assert answer.headers["location"] == f"{client.base_url}/connectors/a"
 
 
-# --- sizes ------------------------------------------------------------------------------------------------------------
+# Sizes.
 
 BIG = {**source_config(), "filler": "x" * 5_000_000}
 
@@ -300,7 +300,7 @@ async def test_a_head_without_end_is_refused(client: httpx.AsyncClient) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------
+# Many at once.
 
 
 def configs_written(worker: FakeWorker, name: str) -> list[dict[str, str]]:
@@ -362,7 +362,7 @@ async def test_puts_and_deletes_at_once_end_with_one_or_the_other(
     assert found.status_code == (404 if newest == "connector-a" else 200)
 
 
-# --- what the log says ------------------------------------------------------------------------------------------------
+# What the log says.
 
 
 async def test_nothing_of_a_refused_request_is_taken_for_a_mistake_of_ours(

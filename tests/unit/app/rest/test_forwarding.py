@@ -12,7 +12,7 @@ from mirror_connect.app.rest.basic_auth import UsersFile
 from tests.fakes.connect_worker import eventually, source_config
 from tests.fakes.forwarding_group import Group, Recorded, answer_of, created, group_of_two
 
-# --- what works -----------------------------------------------------------------------------------------------------
+# What works.
 
 
 async def test_a_connector_is_created_at_a_follower(group: Group) -> None:
@@ -119,7 +119,7 @@ async def test_a_follower_refuses_by_itself_what_makes_no_sense(group: Group) ->
     assert [each.status_code for each in answers] == [400, 400]
 
 
-# --- hops -----------------------------------------------------------------------------------------------------------
+# Hops.
 
 
 async def test_a_request_that_has_come_far_enough_is_a_conflict(group: Group) -> None:
@@ -170,7 +170,7 @@ async def test_the_second_hop_is_the_last(group: Group) -> None:
     assert other.heard[0].startswith(b"PUT /connectors/a/pause?forward=false HTTP/1.1\r\n")
 
 
-# --- credentials, read-only workers, foreign pages ----------------------------------------------------------------------
+# Credentials, read-only workers, foreign pages.
 
 
 def basic(name: str, password: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from mirror_connect.app.rest import forwarding
 from tests.fakes.connect_worker import eventually, source_config
 from tests.fakes.forwarding_group import Group, Recorded, answer_of, created, group_of_two, stores
 
-# --- a leader that is away, or hangs ----------------------------------------------------------------------------------
+# A leader that is away, or hangs.
 
 
 def closed_port() -> int:
@@ -86,7 +86,7 @@ async def test_a_leader_that_was_suspended_is_not_waited_for_when_another_one_le
     assert (answer.status_code, "leads no more" in answer.json()["message"]) == (500, True)
 
 
-# --- answers that are not of a Connect worker, and URLs that lead elsewhere --------------------------------------------
+# Answers that are not of a Connect worker, and URLs that lead elsewhere.
 
 
 SECRET = b'{"AccessKeyId":"of-the-cloud"}'
@@ -163,7 +163,7 @@ async def test_a_location_leads_to_this_worker_or_nowhere(group: Group) -> None:
         assert answer.headers.get("location", here).startswith(here), place
 
 
-# --- https ----------------------------------------------------------------------------------------------------------
+# HTTPS.
 
 
 @pytest.mark.parametrize("client_auth", ["none", "required"])

@@ -111,7 +111,7 @@ async def test_other_requests_below_a_connector_need_credentials(client: httpx.A
     assert [answer.status_code for answer in answers] == [401, 405, 401]
 
 
-# --- task configs for the leader ------------------------------------------------------------------------------------
+# Task configs for the leader.
 
 
 def of_a_worker(

@@ -92,7 +92,7 @@ def test_partitions_that_have_been_read_already_are_taken_as_they_are() -> None:
     assert (owners.has_read(0, "t-0"), owners.has_read(0, "t-1,t-0"), owners.has_read(2, "")) == (True, False, False)
 
 
-# --- in the config topic ----------------------------------------------------------------------------------------------
+# In the config topic.
 
 
 def viewed(*commits: tuple[str, ...] | None) -> ConfigSnapshot:

@@ -152,7 +152,7 @@ async def test_a_task_with_a_fence_or_one_that_ran_here_before_begins_at_once(
     assert await process.source_offsets(fenceable=fenceable)
 
 
-# --- what this worker tells -------------------------------------------------------------------------------------------
+# What this worker tells.
 
 
 class Told:

@@ -232,7 +232,7 @@ async def test_new_partitions_that_a_running_task_does_not_get_are_a_line_of_its
     assert (late, newest(world)) == (("RUNNING", line), ("RUNNING", ""))
 
 
-# --- what the driver can't tell ---
+# What the driver can't tell.
 
 
 async def test_a_query_that_spark_can_not_tell_of_is_named_once_and_a_task_that_reports_goes_on(
@@ -263,7 +263,7 @@ async def test_a_query_that_spark_can_not_tell_of_and_no_process_works_on_is_beg
     assert "is given up, because Spark does not report its state" in newest(world)[1]
 
 
-# --- what is no idleness ---
+# What is no idleness.
 
 
 async def test_a_worker_that_was_suspended_takes_nobody_for_idle(world: World) -> None:

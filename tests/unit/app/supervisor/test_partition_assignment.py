@@ -106,7 +106,7 @@ def test_a_confirmation_of_what_never_was_keeps_the_newest_grant() -> None:
     assert one.assigned == {T0}
 
 
-# --- what may still be under way --------------------------------------------------------------------------------------
+# What may still be under way.
 
 
 def reported(one: TaskRun, state: str, *, settled: bool) -> None:

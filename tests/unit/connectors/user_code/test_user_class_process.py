@@ -42,7 +42,7 @@ def put(folder: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-# --- where a module may be ----------------------------------------------------------------------------------------------
+# Where a module may be.
 
 
 def test_a_module_in_a_folder_of_plugin_path_is_accepted(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_folder_whose_name_only_begins_alike_is_another_one(folder: Path) -> N
         sys.path.remove(str(folder / "plugins-old"))
 
 
-# --- creating the class -------------------------------------------------------------------------------------------------
+# Creating the class.
 
 CLASSES = """
 from abc import ABC, abstractmethod
@@ -175,7 +175,7 @@ def test_how_many_arguments_a_function_takes(function: Callable[..., Any], count
     assert _takes(function, count) is takes
 
 
-# --- calling it ---------------------------------------------------------------------------------------------------------
+# Calling it.
 
 
 def answering(answer: object) -> SimpleNamespace:
@@ -226,7 +226,7 @@ def test_long_texts_are_cut() -> None:
     assert (len(_described(ValueError("x" * 1000))), len(_shown("x" * 1000))) == (SHOWN, SHOWN)
 
 
-# --- the process --------------------------------------------------------------------------------------------------------
+# The process.
 
 SCRIPT = Path(sys.modules[Problem.__module__].__file__ or "")
 SERVED = """

@@ -143,7 +143,7 @@ def test_a_property_with_kafkas_default_draws_no_line(said: pytest.LogCaptureFix
     assert said.messages == []
 
 
-# --- what settings hold is used ---
+# What settings hold is used.
 
 
 @pytest.mark.parametrize("settings", [ConnectionSettings, FetchSettings, ProducerSettings, ConsumerSettings])

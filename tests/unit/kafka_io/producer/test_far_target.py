@@ -228,7 +228,7 @@ def test_eight_partitions_of_a_far_target_are_not_merged(monkeypatch: pytest.Mon
     assert merged == 0
 
 
-# --- requests in flight -----------------------------------------------------------------------------------------------
+# Requests in flight.
 
 
 async def one_by_one(rig: Rig, partitions: int) -> None:

@@ -71,7 +71,7 @@ def test_what_was_not_given_out_is_no_acknowledgement(wrong: ProducerBatch) -> N
         flying.acked(wrong)
 
 
-# --- a partition of the source ----------------------------------------------------------------------------------------
+# A partition of the source.
 
 
 def flow_of(*batches: ProducerBatch, topic_id: bytes | None = None) -> PartitionFlow:
@@ -167,7 +167,7 @@ def test_a_topic_made_again_begins_after_a_split() -> None:
     assert flow.topic_id == b"new"
 
 
-# --- the sending side -------------------------------------------------------------------------------------------------
+# The sending side.
 
 
 class Row:

@@ -202,7 +202,7 @@ def test_the_broker_remembers_the_producer_by_the_times_that_records_have_there(
     assert target.established is established
 
 
-# --- any order of events ----------------------------------------------------------------------------------------------
+# Any order of events.
 
 
 @dataclass
