@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -207,6 +207,15 @@ class TransactionalRig:
         side = self.producer.partition(topic, partition, feed, ahead=ahead)
         self.producer.wake(side)
         return side
+
+
+@pytest.fixture(params=Protocol, ids=lambda protocol: protocol.name)
+async def transactional_rig(request: pytest.FixtureRequest) -> AsyncIterator[TransactionalRig]:
+    """A producer with transactions, by the old protocol and the new one. A test file gives it a name of its own."""
+    made = TransactionalRig(TransactionalTarget(request.param))
+    await made.producer.start()
+    yield made
+    await made.producer.close()
 
 
 def position(number: int) -> NewRecord:

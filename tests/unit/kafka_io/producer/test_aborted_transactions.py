@@ -27,13 +27,11 @@ from tests.fakes.transactional_target import (
     numbers,
     once,
     position,
+    transactional_rig,
 )
 
-
-@pytest.fixture
-def rig(transactional_rig: TransactionalRig) -> TransactionalRig:
-    """In this file the producer has transactions."""
-    return transactional_rig
+# The producer has transactions here, by the old protocol and the new one.
+rig = transactional_rig
 
 
 @pytest.mark.parametrize("acknowledged", [True, False], ids=["acknowledged", "on_the_wire"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause
 from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.transactions import AddPartitionsToTxn
@@ -19,13 +17,11 @@ from tests.fakes.transactional_target import (
     commit_up_to,
     lost,
     numbers,
+    transactional_rig,
 )
 
-
-@pytest.fixture
-def rig(transactional_rig: TransactionalRig) -> TransactionalRig:
-    """In this file the producer has transactions."""
-    return transactional_rig
+# The producer has transactions here, by the old protocol and the new one.
+rig = transactional_rig
 
 
 async def test_the_old_protocol_adds_each_partition_once_and_the_new_one_none(rig: TransactionalRig) -> None:

@@ -24,13 +24,11 @@ from tests.fakes.transactional_target import (
     numbers,
     once,
     position,
+    transactional_rig,
 )
 
-
-@pytest.fixture
-def rig(transactional_rig: TransactionalRig) -> TransactionalRig:
-    """In this file the producer has transactions."""
-    return transactional_rig
+# The producer has transactions here, by the old protocol and the new one.
+rig = transactional_rig
 
 
 async def test_nothing_is_sent_before_a_transaction_begins(rig: TransactionalRig) -> None:
