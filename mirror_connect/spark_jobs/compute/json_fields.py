@@ -6,34 +6,38 @@ A plain number is a time in seconds, also one that is in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import ArrayType, DataType, MapType
 
-    Check = Callable[[Column, DataType], Column | None]
+    Check = Callable[[Column, DataType], Column]
 
 # Those that SQL has. Others come of numbers in milliseconds, or of digits that are no date.
 _FIRST_TIME: Final = "0001-01-01 00:00:00"
 _LAST_TIME: Final = "9999-12-31 23:59:59.999999"
 _INFINITE: Final = float("inf")
+# By Spark's names.
+_STRINGS: Final = frozenset(("string",))
+_FRACTIONS: Final = frozenset(("float", "double"))
+_TIMES: Final = frozenset(("date", "timestamp", "timestamp_ntz"))
 
 
 def out_of_range(column: Column, kind: DataType) -> Column | None:
     """Whether a field is infinite or a time outside of the years 1 to 9999; None if the type has no such field."""
-    return _any_field(column, kind, _out_of_range)
+    return _any_field(column, kind, _FRACTIONS | _TIMES, _out_of_range)
 
 
 def may_hold_more(column: Column, kind: DataType) -> Column | None:
     """Whether a STRING field begins as an object or an array does. It may be a string with such a text."""
-    return _any_field(column, kind, _may_hold_more)
+    return _any_field(column, kind, _STRINGS, _may_hold_more)
 
 
 def holds_more(column: Column, kind: DataType) -> Column | None:
     """Whether a STRING field was an object or an array. `column`: the same JSON, read as `with_variants` of the type."""
-    return _any_field(column, kind, _holds_more)
+    return _any_field(column, kind, _STRINGS, _holds_more)
 
 
 def with_variants(kind: DataType) -> DataType:
@@ -51,47 +55,58 @@ def with_variants(kind: DataType) -> DataType:
     return kind
 
 
-def _out_of_range(column: Column, kind: DataType) -> Column | None:
+def _out_of_range(column: Column, kind: DataType) -> Column:
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
-    from pyspark.sql import types as t  # noqa: PLC0415
 
-    if isinstance(kind, t.FloatType | t.DoubleType):
+    if kind.typeName() in _FRACTIONS:
         return f.abs(column) == f.lit(_INFINITE)
-    if isinstance(kind, t.DateType | t.TimestampType | t.TimestampNTZType):
-        return (column < f.lit(_FIRST_TIME).cast(kind)) | (column > f.lit(_LAST_TIME).cast(kind))
-    return None
+    return (column < f.lit(_FIRST_TIME).cast(kind)) | (column > f.lit(_LAST_TIME).cast(kind))
 
 
-def _may_hold_more(column: Column, kind: DataType) -> Column | None:
-    from pyspark.sql.types import StringType  # noqa: PLC0415 — with a session only
-
-    return column.startswith("{") | column.startswith("[") if isinstance(kind, StringType) else None
+def _may_hold_more(column: Column, _: DataType) -> Column:
+    return column.startswith("{") | column.startswith("[")
 
 
-def _holds_more(column: Column, kind: DataType) -> Column | None:
+def _holds_more(column: Column, _: DataType) -> Column:
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
-    from pyspark.sql.types import StringType  # noqa: PLC0415
 
-    if not isinstance(kind, StringType):
-        return None
     found = f.schema_of_variant(column)
     return found.startswith("OBJECT") | found.startswith("ARRAY")
 
 
-def _any_field(column: Column, kind: DataType, check: Check) -> Column | None:
-    """Whether the check is true of a field of single values, however deep; None if it is of none of these types."""
+def _any_field(column: Column, kind: DataType, types: Collection[str], check: Check) -> Column | None:
+    """Whether the check is true of a field of one of these types, however deep; None if there is no such field."""
     from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
     from pyspark.sql import types as t  # noqa: PLC0415
 
     if isinstance(kind, t.StructType):
-        return _any(_any_field(column.getField(each.name), each.dataType, check) for each in kind.fields)
+        return _any(
+            _any_field(column.getField(each.name), each.dataType, types, check)
+            for each in kind.fields
+            if _has(each.dataType, types)
+        )
+    if not _has(kind, types):
+        return None
     if isinstance(kind, t.ArrayType | t.MapType):
-        inner = kind.elementType if isinstance(kind, t.ArrayType) else kind.valueType
-        if _any_field(column, inner, check) is None:
-            return None
+        inner = _inner(kind)
         values = column if isinstance(kind, t.ArrayType) else f.map_values(column)
-        return f.exists(values, lambda each: f.coalesce(_any_field(each, inner, check), f.lit(False)))
+        return f.exists(values, lambda each: f.coalesce(_any_field(each, inner, types, check), f.lit(False)))
     return check(column, kind)
+
+
+def _has(kind: DataType, types: Collection[str]) -> bool:
+    """Whether a type has a field of one of these types. Without the JVM, as it is asked at each level."""
+    from pyspark.sql import types as t  # noqa: PLC0415 — with a session only
+
+    if isinstance(kind, t.StructType):
+        return any(_has(each.dataType, types) for each in kind.fields)
+    return _has(_inner(kind), types) if isinstance(kind, t.ArrayType | t.MapType) else kind.typeName() in types
+
+
+def _inner(kind: ArrayType | MapType) -> DataType:
+    from pyspark.sql.types import ArrayType  # noqa: PLC0415 — with a session only
+
+    return kind.elementType if isinstance(kind, ArrayType) else kind.valueType
 
 
 def _any(columns: Iterable[Column | None]) -> Column | None:

@@ -14,12 +14,15 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.records.asked_records import AskedRecord, TransformedRecord
 from mirror_connect.kafka_io.records.record_parts import RecordParts, parts_of, rest_of
 from mirror_connect.spark_jobs.compute.records_table import ERROR, KEEP, NO_OBJECT, PAD
+from mirror_connect.spark_jobs.compute.statement_answers import statement_answer
 from mirror_connect.spark_jobs.compute.statement_error import StatementError
 from mirror_connect.spark_jobs.compute.statement_preview import preview_answer
 from tests.spark.statement.statements import SCHEMA, changed, rows, statement
 
 pytestmark = pytest.mark.spark
 
+# As deep as a schema may be.
+DEEP: Final = 48
 WHEN: Final = datetime.datetime(2026, 11, 26, 12, tzinfo=datetime.UTC)
 
 
@@ -176,6 +179,15 @@ def test_a_wrong_schema_names_its_field(session: Any, schema: str, line: str) ->
     with pytest.raises(StatementError) as refused:
         statement(session, "SELECT value FROM records", schema)
     assert (refused.value.setting, refused.value.problem) == ("spark.transform.value.schema", line)
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("outer", ["ARRAY<", "MAP<STRING, "])
+def test_each_type_in_a_deep_schema_is_looked_at_once(session: Any, outer: str) -> None:
+    # Years, if each level looks twice at all below it.
+    deep = f"a {outer * DEEP}STRING{'>' * DEEP}"
+    answer = statement_answer(session, TransformSql("SELECT to_json(value) AS value FROM records", deep).to_json())
+    assert answer.get("changes") == ["value"]
 
 
 VALUES: Final = {
