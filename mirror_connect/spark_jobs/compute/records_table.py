@@ -83,10 +83,13 @@ def rows_type(columns: Iterable[str], sql: TransformSql) -> StructType:
 
 
 def empty_table(session: SparkSession, sql: TransformSql) -> DataFrame:
-    """The table without any row, as a statement sees it."""
+    """The table without any row, as a statement sees it. StatementError for a schema by which no JSON can be read."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
 
-    types = {**_types(sql), **_schemas(session, sql)}
+    schemas = _schemas(session, sql)
+    for name, schema in schemas.items():
+        _check_readable(session, schema, sql.schemas[name], setting_of(name))
+    types = {**_types(sql), **schemas}
     return empty_frame(session, StructType([StructField(name, types[name]) for name in types if name not in HIDDEN]))
 
 
@@ -208,20 +211,46 @@ def _schemas(session: SparkSession, sql: TransformSql) -> dict[str, StructType]:
 
 
 def _parsed(session: SparkSession, setting: str, ddl: str) -> StructType:
-    from pyspark.sql.types import StructType, _parse_datatype_json_string  # noqa: PLC0415
-
     try:
         with spark_errors(ddl, setting=setting):
-            java = session._jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+            found = _struct(session, ddl)
     except StatementError as error:
         raise StatementError(wrong_field(ddl, partial(_is_type, session)) or error.problem, setting=setting) from None
-    found = _parse_datatype_json_string(java.json())
-    assert isinstance(found, StructType)
     if not found.fields:
         raise StatementError(
             "it has no field: it must be those of an object, as: id BIGINT, name STRING", setting=setting
         )
     _check_names(found, setting)
+    return found
+
+
+def _check_readable(session: SparkSession, schema: StructType, ddl: str, setting: str) -> None:
+    """Spark has types that it reads from no JSON, as TIME and CHAR(3). StatementError."""
+    if (problem := _unreadable(session, schema)) is None:
+        return
+
+    def is_readable(text: str) -> bool:
+        return _unreadable(session, _struct(session, f"a {text}")) is None
+
+    raise StatementError(wrong_field(ddl, is_readable, "which Spark reads from no JSON") or problem, setting=setting)
+
+
+def _unreadable(session: SparkSession, schema: StructType) -> str | None:
+    from pyspark.sql import functions as f  # noqa: PLC0415 — with a session only
+
+    try:
+        with spark_errors(""):
+            empty_frame(session, schema).select(f.from_json(f.lit("{}"), schema, _OPTIONS))
+    except StatementError as error:
+        return error.problem
+    return None
+
+
+def _struct(session: SparkSession, ddl: str) -> StructType:
+    from pyspark.sql.types import StructType, _parse_datatype_json_string  # noqa: PLC0415 — with a session only
+
+    found = _parse_datatype_json_string(session._jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl).json())
+    assert isinstance(found, StructType)
     return found
 
 

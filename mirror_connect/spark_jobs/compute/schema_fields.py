@@ -55,23 +55,23 @@ def fields_of(ddl: str) -> tuple[tuple[str, FieldType], ...]:
     return tuple(found)
 
 
-def wrong_field(ddl: str, is_type: Callable[[str], bool]) -> str | None:
+def wrong_field(ddl: str, is_type: Callable[[str], bool], why: str = "which Spark does not have") -> str | None:
     """What is wrong with the first field whose type is none, as one line; None if no single field is to blame.
 
-    `is_type`: whether Spark has a type of this text.
+    `is_type`: whether Spark has a type of this text. `why`: what is wrong with those for which it is false.
     """
     return next(
-        (_line(path, of_type) for path, of_type in _leaves(fields_of(ddl), ()) if not is_type(of_type.text)), None
+        (_line(path, of_type, why) for path, of_type in _leaves(fields_of(ddl), ()) if not is_type(of_type.text)), None
     )
 
 
-def _line(path: tuple[str, ...], of_type: FieldType) -> str:
+def _line(path: tuple[str, ...], of_type: FieldType, why: str) -> str:
     name = ".".join(path)
     if not of_type.text:
         return f"field {name} has no type: write a name and a type, as {path[-1]} STRING"
     near = get_close_matches(of_type.kind, TYPES, 1, _LIKENESS)
     advice = f"did you mean {near[0]}?" if near else f"types are {', '.join(TYPES)}"
-    return f"field {name} has type {of_type.text}, which Spark does not have: {advice}"
+    return f"field {name} has type {of_type.text}, {why}: {advice}"
 
 
 def _leaves(

@@ -91,7 +91,8 @@ def statement_session(session: SparkSession) -> SparkSession:
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 — with a session only
 
     # It logs each error of a statement with its trace. Whoever asks gets it as one line.
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     new = session.newSession()
     for name, value in SESSION.items():
         new.conf.set(name, value)

@@ -181,6 +181,21 @@ def test_a_wrong_schema_names_its_field(session: Any, schema: str, line: str) ->
     assert (refused.value.setting, refused.value.problem) == ("spark.transform.value.schema", line)
 
 
+@pytest.mark.parametrize(
+    ("schema", "begin"),
+    [
+        ("id INT, a CHAR(3)", "field a has type CHAR(3), which Spark reads from no JSON: "),
+        ("a STRUCT<b: ARRAY<TIME>>", "field a.b has type TIME, which Spark reads from no JSON: "),
+        ("a MAP<INT, STRING>", "[DATATYPE_MISMATCH.INVALID_JSON_MAP_KEY_TYPE] "),
+    ],
+)
+def test_a_schema_by_which_spark_reads_no_json_is_refused(session: Any, schema: str, begin: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        statement(session, "SELECT value FROM records", schema)
+    assert refused.value.setting == "spark.transform.value.schema"
+    assert refused.value.problem.startswith(begin)
+
+
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("outer", ["ARRAY<", "MAP<STRING, "])
 def test_each_type_in_a_deep_schema_is_looked_at_once(session: Any, outer: str) -> None:
