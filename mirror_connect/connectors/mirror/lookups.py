@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from mirror_connect.connectors.replication_policy import is_topic_name
+
 LOOKUP: Final = "spark.transform.lookup."
 SCHEMA: Final = ".schema"
 REFRESH: Final = f"{LOOKUP}refresh.interval.seconds"
@@ -131,6 +133,11 @@ def format_of(location: str) -> Format:
     """What a location has. WrongLookupError if it is none."""
     side, _, topic = location.partition(".")
     if side in (SOURCE, TARGET) and topic:
+        if not is_topic_name(topic):
+            raise WrongLookupError(
+                f"no topic can have the name behind {side}.: it has letters, digits, dots, underscores and hyphens, "
+                "249 at most"
+            )
         return Format.TOPIC
     if location.startswith("/"):
         for each in (Format.CSV, Format.JSON_LINES, Format.PARQUET):
