@@ -68,10 +68,10 @@ class SparkQuestions:
                 return await question.answered
         except TimeoutError:
             why = self._absence()
+            # It is a sentence for statuses.
+            found = f" ({why.removesuffix('.')})" if why else ""
             error = SparkSlow if why is None and question not in self._waiting else SparkAway
-            raise error(
-                f"Spark did not answer within {patience_s:g} s{f' ({why})' if why else ''}: try again"
-            ) from None
+            raise error(f"Spark did not answer within {patience_s:g} s{found}: try again") from None
         finally:
             del self._open[question.number]
             if question in self._waiting:

@@ -42,8 +42,8 @@ async def test_a_question_gets_its_own_answer() -> None:
 
 
 async def test_a_question_waits_for_spark_and_then_says_why_there_is_none() -> None:
-    questions = SparkQuestions(lambda: "Waiting for Spark")
-    with pytest.raises(SparkAway, match="Waiting for Spark"):
+    questions = SparkQuestions(lambda: "Waiting for Spark.")
+    with pytest.raises(SparkAway, match=r"\(Waiting for Spark\): try again"):
         await questions.ask("add", 1, patience_s=0.01)
     # Whoever asked is gone: the driver that comes later has nothing to do for it.
     assert await questions.next(0.01) is None
