@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -25,13 +26,16 @@ from tests.e2e.executors import (
 )
 from tests.e2e.identity_topics import produce_shapes, produce_singles, produce_transactions
 from tests.e2e.numbered import Writer
-from tests.e2e.product import EXECUTOR, Product
+from tests.e2e.product import EXECUTOR, Product, mirror_config
 from tests.e2e.progress import Progress
 from tests.seeds import chance
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
-SHAPES, SINGLES, TX, NUMBERS = (f"on-executors-{name}" for name in ("shapes", "singles", "tx", "numbers"))
+SHAPES, SINGLES, TX, NUMBERS, WAITING = (
+    f"on-executors-{name}" for name in ("shapes", "singles", "tx", "numbers", "waiting")
+)
 PARTITIONS: Final = {SHAPES: 3, SINGLES: 4, TX: 2}
 TASKS: Final = 4
 NUMBERS_PARTITIONS: Final = 8
@@ -108,3 +112,28 @@ def test_an_executor_that_is_killed_under_load_loses_and_repeats_nothing(
     wait_executors(product, 2)
     assert doomed.id not in {each.id for each in product.executors()}
     product.delete("numbers")
+
+
+def test_a_master_that_is_not_there_is_named_at_the_start_and_when_no_executor_is_left(
+    source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    source_cluster.create_topic(WAITING, 1)
+    spark = SparkCluster(workers=1, slots=2)
+
+    def named() -> bool:
+        says = f"spark.master={spark.master_url} can't be reached: "
+        (task,) = product.status("waiting").get("tasks") or [{"trace": ""}]
+        return (task.get("trace") or "").startswith(says) and says in product.rest.get("/health").json()["message"]
+
+    with (
+        contextlib.closing(spark),
+        Product(target_cluster, group="without-master", properties=PROPERTIES, spark=spark) as product,
+    ):
+        product.put("waiting", mirror_config(source_cluster, target_cluster, WAITING))
+        wait_for_state(named, "status and health name the master that has not started")
+        spark.start()
+        product.wait_running("waiting")
+        spark.master.end_all()
+        for executor in product.executors():
+            executor.kill()
+        wait_for_state(named, "status and health name the master that is lost")

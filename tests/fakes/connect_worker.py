@@ -190,6 +190,7 @@ class FakeSupervisor:
         self.others: tuple[OtherWorker, ...] = ()
         self.elsewhere: dict[str, str] = {}
         self.readiness = Readiness.READY
+        self.absence: str | None = None
         self.on_executors: list[TaskPlace] = []
         self.ages_of_lookups: dict[str, dict[str, float]] = {}
         self.events: TaskEvents | None = None

@@ -291,8 +291,9 @@ class Herder:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:
                 if (silence := self._membership.silence) is not None:
                     return Health("unhealthy", f"{silence}.")
-                ready = self._spark.readiness is Readiness.READY
-                return Health("healthy", READY if ready else f"{READY} {NO_SPARK}")
+                if self._spark.readiness is Readiness.READY:
+                    return Health("healthy", READY)
+                return Health("healthy", " ".join(filter(None, (READY, NO_SPARK, self._spark.absence))))
         except TimeoutError:
             return Health(
                 "unhealthy", "Worker was unable to handle this request and may be unable to handle other requests."

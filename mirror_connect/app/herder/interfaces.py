@@ -266,6 +266,10 @@ class Supervisor(Protocol):
     def readiness(self) -> Readiness:
         """See Claims.readiness."""
 
+    @property
+    def absence(self) -> str | None:
+        """Why no task can begin on its Spark, as a line for people; None if it is there."""
+
     def places(self) -> Sequence[TaskPlace]:
         """On which executors of a Spark cluster tasks run; none with a local master."""
 

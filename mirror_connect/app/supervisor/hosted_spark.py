@@ -97,7 +97,10 @@ class HostedSpark:
     def absence(self) -> str | None:
         """Why no task can run now, as a line for people; None when Spark is there, with an executor."""
         if self._keeper.executors == ():
-            return no_executor_line(self._master, self._keeper.without_executor_since, self._missing)
+            # New executors come from the master alone.
+            return self._keeper.unreachable or no_executor_line(
+                self._master, self._keeper.without_executor_since, self._missing
+            )
         return self._keeper.absence
 
     @property

@@ -44,8 +44,9 @@ class SparkKeeper:
     ) -> None:
         self._purpose = purpose
         self._master = master
-        # Why a standalone master does not answer while Spark starts; Spark's driver says nothing of it for a long time.
-        self._unreachable: str | None = None
+        # Why a standalone master does not answer, while Spark starts or has no executor. Spark's driver says nothing of it
+        # for a long time.
+        self.unreachable: str | None = None
         self.application: Application | None = None
         # None until the driver of the present application has reported.
         self.slots: int | None = None
@@ -73,7 +74,7 @@ class SparkKeeper:
         if self.slots is not None:
             return None
         return (
-            self._unreachable
+            self.unreachable
             or self.problem
             or f"Waiting for Spark{self._purpose}, which was started at {self._started_at}."
         )
@@ -96,13 +97,13 @@ class SparkKeeper:
         if self.executors == () and known != ():
             self.without_executor_since = time.strftime("%H:%M:%S")
         if self.slots is None:
-            self.problem = self._unreachable = None
+            self.problem = self.unreachable = None
             first = executors == ()
             self._expected_until = self._heard + EXPECTED_S if first else None
             shown = "executors are expected" if first else f"slots for {counted(slots, 'task')}"
             log.info("Spark%s is ready after %.1f s: %s", self._purpose, self._heard - self._began, shown)
         if self.executors:
-            self._expected_until = None
+            self._expected_until = self.unreachable = None
         elif self._expected_until is not None and self._heard >= self._expected_until:
             self._expected_until = None
             log.warning("Spark has no executor after %g s. Tasks wait for one", EXPECTED_S)
@@ -148,9 +149,10 @@ class SparkKeeper:
         application = self.application = self._new_application()
         self._heard = self._began = self._clock()
         self._started_at = time.strftime("%H:%M:%S")
-        self._unreachable = None
         log.info("Spark%s is starting", self._purpose)
         try:
+            if self.unreachable is not None:
+                await self._look_for_master()  # it may be back
             try:
                 await self._start(application, url, token)
             except OSError as error:
@@ -181,7 +183,7 @@ class SparkKeeper:
                 done, _ = await asyncio.wait([exited], timeout=WATCH_S)
                 if done:
                     return exited.result()
-                if self.slots is None:
+                if not self.slots:
                     await self._look_for_master()
                 now = self._clock()
                 if now - looked > 2 * WATCH_S:
@@ -195,10 +197,10 @@ class SparkKeeper:
             exited.cancel()
 
     async def _look_for_master(self) -> None:
-        before, found = self._unreachable, await unreachable(self._master)
-        if self.slots is not None:
+        before, found = self.unreachable, await unreachable(self._master)
+        if self.slots:
             return  # Spark is there by now
-        self._unreachable = found
+        self.unreachable = found
         if found is not None and found != before:
             log.warning("%s", found)
 

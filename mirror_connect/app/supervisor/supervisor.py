@@ -143,6 +143,11 @@ class Supervisor:
         """Whether Spark can take tasks, for the group."""
         return self._readiness.now
 
+    @property
+    def absence(self) -> str | None:
+        """Why no task that copies can begin, as a line for people; None if Spark is there."""
+        return self._spark.copying.absence
+
     def lookup_ages(self, connector: str) -> Mapping[str, float]:
         """See LookupKeeper.ages."""
         return self._lookups.ages(connector)

@@ -125,6 +125,10 @@ class TaskWatch:
     def _waits_for_good_reason(self, run: TaskRun, now: float) -> bool:
         """Whether it is known why no process has this run; reports it, or gives its query up."""
         spark = self._spark.of(run)
+        absence = spark.absence if spark.slots is None or now - run.since > NO_SLOT_S else None
+        if absence is not None and not run.missing:
+            # Why may be known, or another reason, only seconds after the run has begun to wait.
+            self._runs.wait(run, absence, logged=True)
         waited = now - max(run.since, spark.slots_since)
         if spark.slots is not None and self._spark.has_no_slot(run):
             if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run) and not run.missing:

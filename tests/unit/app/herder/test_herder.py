@@ -126,3 +126,9 @@ async def test_health_says_whether_tasks_can_begin(worker: FakeWorker, readiness
     assert health.status == "healthy"
     assert health.message.startswith("Worker has completed startup and is ready to handle requests.")
     assert health.message.endswith("no task can begin on it.") == (readiness is not Readiness.READY)
+    # Why is a line of its Spark.
+    worker.supervisor.absence = "spark.master=spark://m:7077 can't be reached."
+    told = (await worker.herder.health()).message
+    assert told.endswith("begin on it. spark.master=spark://m:7077 can't be reached.") == (
+        readiness is not Readiness.READY
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -150,6 +151,7 @@ async def test_a_master_that_refuses_connections_is_named_until_spark_is_there(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(spark_keeper, "WATCH_S", 0.01)
+    monkeypatch.setattr(spark_keeper, "BACK_OFF_S", (0.01,))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert await unreachable(f"spark://127.0.0.1:{port}") is None
@@ -159,10 +161,58 @@ async def test_a_master_that_refuses_connections_is_named_until_spark_is_there(
         f"spark.master=spark://127.0.0.1:{port} can't be reached: 127.0.0.1:{port} refuses connections. Start the master, "
         "or correct spark.master."
     )
+    world.supervisor.want({A: wanted("t-0")})
     try:
-        await eventually(lambda: world.spark.copying.absence == line)
+        await eventually(lambda: world.supervisor.absence == line)
+        # The task was there before the line.
+        world.later(1)
+        assert world.events.trace(A) == line
+        # The next application begins with it, too.
+        world.application.die(1)
+        await eventually(lambda: len(world.applications) == 2)
+        assert world.supervisor.absence == line
         _told(world, ONE)
-        assert world.spark.copying.absence is None
+        assert world.supervisor.absence is None
     finally:
         await world.stop()
     assert caplog.messages.count(line) == 1
+
+
+async def test_a_task_that_has_lost_the_last_executor_says_so(cluster: World) -> None:
+    _told(cluster, ONE)
+    cluster.supervisor.want({A: wanted("t-0")})
+    await cluster.running(A, executor=ONE.executor)
+    _told(cluster)
+    cluster.supervisor._runs.lose_attempt(cluster.run(A), "Spark has lost executor 0")
+    for _ in range(int(NO_SLOT_S) + 1):
+        cluster.later(1)
+        # The driver tells twice a second that it has none.
+        _told(cluster)
+    assert cluster.events.trace(A) == cluster.spark.copying.absence
+    assert (cluster.spark.copying.absence or "").startswith("No executor of spark.master=")
+
+
+async def test_a_master_that_is_lost_is_named_when_no_executor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_keeper, "WATCH_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        world = World(f"spark://127.0.0.1:{port}")
+        await world.start()
+        await eventually(lambda: bool(world.applications))
+        _told(world, ONE)
+        world.supervisor.want({A: wanted("t-0")})
+    try:
+        # What runs needs no master.
+        await asyncio.sleep(0.1)
+        assert world.supervisor.absence is None
+        _told(world)
+        says = f"spark.master=spark://127.0.0.1:{port} can't be reached: "
+        await eventually(lambda: (world.supervisor.absence or "").startswith(says))
+        world.later(NO_SLOT_S + 1)
+        assert world.events.trace(A) == world.supervisor.absence
+        with socket.create_server(("127.0.0.1", port)):
+            await eventually(lambda: (world.supervisor.absence or "").startswith("No executor of spark.master="))
+        _told(world, ONE)
+        assert world.supervisor.absence is None
+    finally:
+        await world.stop()
