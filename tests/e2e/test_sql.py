@@ -19,7 +19,7 @@ from deploy.local import LocalCluster
 from tests.e2e.ends import end_offsets
 from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import last_value
-from tests.e2e.short_epochs import short_epochs
+from tests.e2e.short_epochs import on_executors, short_epochs
 from tests.e2e.sql_processes import kill_some
 from tests.seeds import chance
 from tests.waiting import wait_for
@@ -169,7 +169,8 @@ def test_epochs_repeat_nothing_and_a_worker_that_is_stopped_loses_nothing(
     topic = "sql-epochs"
     made = Link(source_cluster, target_cluster, topic)
     environment = {**short_epochs(tmp_path, EPOCH_S), "MIRROR_CONNECT_LOG_LEVEL": "DEBUG"}
-    with Product(target_cluster, group=topic, environment=environment) as product:
+    properties = on_executors(environment)
+    with Product(target_cluster, group=topic, properties=properties, environment=environment) as product:
         product.put(topic, {**mirror_config(source_cluster, target_cluster, topic), **CONFIG})
         product.wait_running(topic)
         began, turns = time.monotonic(), 0
