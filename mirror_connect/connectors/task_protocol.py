@@ -213,6 +213,7 @@ class TaskReport:
     copies nothing, although a separate thread continues its reports.
     `measures`: what changed of lag, latencies, counts …; None if nothing was measured since the last report.
     `lost`: in the last report, the records that Spark had when it gave back no more.
+    `held`: in any other, the records that Spark has, if a statement has given none back for seconds.
     """
 
     attempt: str
@@ -236,6 +237,7 @@ class TaskReport:
     executor: str = DRIVER
     host: str = ""
     lost: tuple[SourceRange, ...] = ()
+    held: tuple[SourceRange, ...] = ()
 
     @property
     def process(self) -> TaskProcess:
@@ -255,8 +257,8 @@ class TaskReport:
         values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
         offsets = tuple(tuple(each) for each in body.get("source_offsets", ()))
         measures = None if body.get("measures") is None else TaskMeasures.from_json(body["measures"])
-        lost = _ranges(body.get("lost", ()))
-        return cls(**{**body, **lists, **values, "source_offsets": offsets, "measures": measures, "lost": lost})
+        ranges = {name: _ranges(body.get(name, ())) for name in ("lost", "held")}
+        return cls(**{**body, **lists, **values, **ranges, "source_offsets": offsets, "measures": measures})
 
 
 def _ranges(found: Iterable[Sequence[Any]]) -> tuple[SourceRange, ...]:

@@ -15,8 +15,9 @@ from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import LogLevels
 from mirror_connect.spark_jobs.executor_errors import executor_line, fatal_error, statement_line
 from mirror_connect.spark_jobs.executors import Executors
+from mirror_connect.spark_jobs.full_heap import FullHeap
 from mirror_connect.spark_jobs.internal_http import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
-from mirror_connect.spark_jobs.jvm_figures import EVERY_S, jvm_figures
+from mirror_connect.spark_jobs.jvm_figures import EVERY_S, heap_sample, jvm_figures
 from mirror_connect.spark_jobs.jvm_log import set_jvm_level
 from mirror_connect.spark_jobs.log_levels import apply
 from mirror_connect.spark_jobs.missing_executor import MissingExecutor
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("mirror_connect.spark_jobs")
 REPORT_S: Final = 0.5
 PLAN_TIMEOUT_S: Final = 15.0
+_FULL_ADVICE: Final = "Raise spark.transform.driver.memory, or make the statement smaller"
 
 
 class Application:
@@ -57,6 +59,8 @@ class Application:
         self._missing = None if local else MissingExecutor(session)
         self._warm = None if local else WarmExecutors(session.sparkContext)
         self._jvm_told = -EVERY_S
+        # Where statements are applied in this JVM. On a cluster executors apply them.
+        self._full_heap = FullHeap() if local and hello["statements"] else None
 
     def run(self) -> None:
         """Applies the plan until the process ends."""
@@ -147,6 +151,17 @@ class Application:
             log.debug("The figures of the JVM can't be read", exc_info=True)
             return None
 
+    def _heap_problem(self) -> str | None:
+        """That the heap is too full to work with, and what to do; None if it is not."""
+        if self._full_heap is None:
+            return None
+        try:
+            found = self._full_heap.take(heap_sample(self._session.sparkContext._jvm, time.monotonic()))
+        except Exception:  # without its JVM this process ends soon
+            log.debug("The heap can't be read", exc_info=True)
+            return None
+        return None if found is None else f"{found}. {_FULL_ADVICE}"
+
     def _report_for_ever(self) -> None:
         while True:
             runs: dict[str, dict[str, str | None]] = {
@@ -154,9 +169,16 @@ class Application:
             }
             for run_id, query in self._queries.copy().items():
                 runs[run_id] = state_of(query)
+            figures = self._jvm_figures()
+            full = None if figures is None else self._heap_problem()
             with contextlib.suppress(WorkerUnreachableError, RunOverError):
-                report = {"runs": runs, "pid": os.getpid(), "jvm": self._jvm_figures(), **self._room()}
+                report = {"runs": runs, "pid": os.getpid(), "jvm": figures, "full": full, **self._room()}
                 self._report_http.call("POST", "/driver", report)
+            if full is not None:
+                # Nothing else interrupts an expression. The worker knows by now which tasks wait for one.
+                log.critical("%s", full)
+                self._session.sparkContext._gateway.proc.kill()
+                return
             time.sleep(REPORT_S)
 
     def _room(self) -> dict[str, Any]:

@@ -193,7 +193,7 @@ async def epoch_of(
 
     loop = asyncio.get_running_loop()
     shared = beginning is not None
-    client = WorkerClient(handle, loop, shared=shared)
+    client = WorkerClient(handle, loop, shared=shared, held=tuple if computing is None else computing.held)
     try:
         spec = await client.spec()
     except RunOverError:

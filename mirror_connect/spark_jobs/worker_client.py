@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -54,13 +54,20 @@ GIVE_UP_AFTER_S: Final = 300.0
 class WorkerClient(UnderOrders):
     """The worker link of one epoch (see task_context.WorkerLink).
 
-    `shared`: whether other tasks are in this process.
+    `shared`: whether other tasks are in this process. `held`: the records that a statement keeps for long, in any thread.
     A thread reports and reads orders. `finish_wanted` is set by an order, by the end of the epoch, or when this process
     has lost its parent; `abandon_wanted` when the run is over for good. Both wake `changed` on the event loop, and
     `abandoned` stays set from the latter on.
     """
 
-    def __init__(self, handle: RunHandle, loop: asyncio.AbstractEventLoop, *, shared: bool = False) -> None:
+    def __init__(
+        self,
+        handle: RunHandle,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        shared: bool = False,
+        held: Callable[[], tuple[SourceRange, ...]] = tuple,
+    ) -> None:
         self.attempt = uuid.uuid4().hex
         self.changed = asyncio.Event()
         self.abandoned = asyncio.Event()
@@ -78,6 +85,7 @@ class WorkerClient(UnderOrders):
         self.lost: tuple[SourceRange, ...] = ()
         self._handle = handle
         self._shared = shared
+        self._held = held
         self._place = executor_place()
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token, handle.fingerprint)
@@ -251,6 +259,7 @@ class WorkerClient(UnderOrders):
             executor=self._place.executor,
             host=self._place.host,
             lost=self.lost,
+            held=self._held(),
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"

@@ -66,6 +66,9 @@ class RunOwner(Protocol):
     def query_reported(self, run: TaskRun, state: str, error: str | None, fatal: str | None = None) -> None:
         """The driver has reported the state of a run's query. `fatal`: STACK or MEMORY, if a record needed too much."""
 
+    def heap_filled(self, spark: HostedSpark, why: str) -> None:
+        """An application is about to end, as its heap is full. `why`: one line, with what to do."""
+
     def spark_lost(self, spark: HostedSpark) -> None:
         """An application has ended, and no process of it is left on this machine."""
 

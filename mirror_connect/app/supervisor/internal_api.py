@@ -115,6 +115,8 @@ def _driver_routes(spark: SparkHost) -> list[Route]:
         lacking = body.get("missing")
         missing = None if lacking is None else MissingExecutor.from_json(lacking)
         spark.driver_report(body["slots"], body["runs"], jvm, executors, missing, spark=asking)
+        if (full := body.get("full")) is not None:
+            spark.heap_filled(asking, full)
         return JSONResponse({})
 
     async def question(request: Request) -> Response:

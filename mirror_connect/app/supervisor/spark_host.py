@@ -234,6 +234,10 @@ class SparkHost:
             elif (shared := self.shared.find(run_id)) is not None:
                 self.shared.reported(shared, state, error)
 
+    def heap_filled(self, spark: HostedSpark, why: str) -> None:
+        """The driver of an application ends it, as its heap is full. `why`: one line, with what to do."""
+        self.runs.tell(lambda owner: owner.heap_filled(spark, why))
+
     def _lost(self, spark: HostedSpark) -> None:
         if spark is self.copying:
             self.shared.spark_lost()

@@ -63,6 +63,8 @@ _LONGEST: Final = 600
 _MOST_SIGNALS: Final = 100
 _HEAP: Final = re.compile(r"-Xmx|heap|System memory|insufficient memory")
 _MEMORY: Final = "spark.driver.memory"
+# That setting, by its name in the worker's file, for the Spark that applies statements.
+_OF_STATEMENTS: Final = "spark.transform.driver.memory"
 _TELLING: Final = 4  # characters of a value that is found in a text by no accident
 
 
@@ -141,7 +143,8 @@ def with_settings(words: str, spark: Mapping[str, str]) -> str:
     about = [
         name
         for name, value in spark.items()
-        if (len(value) >= _TELLING and value in words) or (name == _MEMORY and _HEAP.search(words))
+        if (len(value) >= _TELLING and value in words)
+        or (name == _MEMORY and _HEAP.search(words) and _OF_STATEMENTS not in words)
     ]
     unnamed = [f"{name}={spark[name]}" for name in about if name not in words and not is_secret(name)]
     return f"{words} ({', '.join(unnamed)})" if unnamed else words

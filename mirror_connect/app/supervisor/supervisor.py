@@ -211,9 +211,14 @@ class Supervisor:
             else:
                 self._restarts.died(run, error or "its query ended")
 
+    def heap_filled(self, spark: HostedSpark, why: str) -> None:
+        """An application is about to end, as its heap is full. Its tasks that wait for a statement are suspected."""
+        self._restarts.heap_filled((run for run in self._runs if self._spark.of(run) is spark), why)
+
     def spark_lost(self, spark: HostedSpark) -> None:
         """An application has ended. With a local master no process of it is left; on a cluster, what runs has its lease."""
         if not self._spark.is_remote:
+            self._restarts.ended_with_the_heap(run for run in self._runs if self._spark.of(run) is spark)
             self._runs.end_all(spark)
             return
         for run in self._runs:

@@ -23,11 +23,13 @@ class SuspectedRecords:
         self.identity = identity
         self.ranges: tuple[SourceRange, ...] = ()
         self.too_much: tuple[SourceRange, ...] = ()
+        # Why the present attempt's Spark ends: its heap is full, and the attempt waited for its statement.
+        self.filled: str | None = None
         self._newest = False
 
     def begins(self) -> None:
         """Another attempt begins with them."""
-        self._newest = False
+        self._newest, self.filled = False, None
 
     def lost(self, ranges: tuple[SourceRange, ...]) -> None:
         """The present attempt has said which records Spark had."""

@@ -9,7 +9,7 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from mirror_connect.app.supervisor.suspected_records import SuspectedRecords
@@ -17,7 +17,7 @@ from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.secrets import redact
-from mirror_connect.connectors.task_protocol import STACK, TaskId
+from mirror_connect.connectors.task_protocol import MEMORY, STACK, TaskId
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,23 @@ class TaskRestarts:
             self._runs.end(run)
         else:
             self._runs.fail(run, f"TransformationError: {record}: {reason}. Then restart the task")
+
+    def heap_filled(self, runs: Iterable[TaskRun], why: str) -> None:
+        """Their Spark is about to end, as its heap is full. Whoever waits for a statement now has the suspected records.
+
+        The others have got records back, though slowly: they begin again, and it counts for nothing.
+        """
+        for run in runs:
+            if run.report is not None and run.report.held:
+                suspected = self.suspected(run)
+                suspected.lost(run.report.held)
+                suspected.filled = why
+
+    def ended_with_the_heap(self, runs: Iterable[TaskRun]) -> None:
+        """Their Spark has ended. Those that `heap_filled` has found end as if a record had found no memory."""
+        for run in list(runs):
+            if (why := self.suspected(run).filled) is not None:
+                self.needed_too_much(run, why, MEMORY)
 
     def silent(self, run: TaskRun, reason: str) -> None:
         """Its process is not heard, and its lease is over. That is no fault of the task, so it counts for nothing."""

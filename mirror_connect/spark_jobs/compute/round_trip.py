@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mirror_connect.connectors.mirror.record_transform import RecordTransform, setting_of_transform
+from mirror_connect.connectors.mirror.transform_sql import TransformSql
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import SourceRange
 from mirror_connect.spark_jobs.compute.arrow_rows import Rows
@@ -31,6 +32,8 @@ ROOM_BYTES: Final = 8 << 20
 # How long Spark has for the end of an epoch; and for that of a run, whose rows nobody wants any more.
 END_S: Final = 20.0
 LAST_END_S: Final = 2.0
+# After so many seconds without any record back, a statement is suspected if the heap is full. All are slower then.
+HELD_S: Final = 10.0
 # So many batches end at once in the event loop, which others wait for.
 ENDS_AT_ONCE: Final = 32
 
@@ -136,6 +139,14 @@ class RoundTrip:
     def lost(self) -> tuple[SourceRange, ...]:
         """The records that Spark has, and does not give back any more: when it has ended."""
         return self._lost_records
+
+    def held(self) -> tuple[SourceRange, ...]:
+        """The records that Spark has, if a statement has given back none for HELD_S. In any thread."""
+        if not isinstance(self.transform, TransformSql):
+            # A function has a process of its own.
+            return ()
+        waiting = self.waits()
+        return () if waiting is None or waiting.seconds < HELD_S else self._sender.under_way()
 
     def end_run(self) -> None:
         """The run has no other epoch: `close` does not wait for its rows."""

@@ -34,6 +34,7 @@ REPORT = TaskReport(
     source_offsets=(("t", 0, 7), ("t", 1, 8, "AAAAAAAAAAAAAAAAAAAAAQ", 3)),
     offset_keys=("[]",),
     lost=(SourceRange("t", 0, 7, 9),),
+    held=(SourceRange("t", 1, 3, 4), SourceRange("u", 0, 5, 5)),
 )
 
 

@@ -11,6 +11,7 @@ from mirror_connect.app.supervisor import spark_keeper, spark_on_demand
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.mirror.transform_sql import SQL
+from mirror_connect.connectors.task_protocol import SourceRange
 from tests.fakes.supervised import A, B, FakeApplication, World, eventually, wanted
 
 STATEMENT = WantedTask(
@@ -66,6 +67,64 @@ async def test_its_death_ends_its_own_runs_alone(computing: World) -> None:
     assert computing.run(B) is not computes
     assert (computing.events.trace(B) or "").startswith("Spark for statements ended: no room; it starts again")
     assert computing.spark.copying.slots == 2
+
+
+FULL = "the heap of its JVM is full"
+RECORD = SourceRange("t", 1, 7, 7)
+
+
+async def dies_of_its_heap(world: World, held: tuple[SourceRange, ...]) -> None:
+    """The task with the statement waits for these records, when its application tells that the heap is full, and ends."""
+    spark, there = world.spark.computing, len(world.applications)
+    await eventually(lambda: world.run(B).spec is None)
+    world.spark.driver_report(3, {}, spark=spark)
+    process = await world.running(B)
+    await process.say("RUNNING", held=held)
+    world.spark.heap_filled(spark, FULL)
+    world.applications[-1].die(1)
+    await eventually(lambda: len(world.applications) == there + 1)
+
+
+async def test_a_record_that_a_statement_holds_while_the_heap_is_full_fails_its_task(computing: World) -> None:
+    copies = computing.run(A)
+    await dies_of_its_heap(computing, (RECORD,))
+    assert computing.events.states[-1] == (B, "FAILED", f"TransformationError: {RECORD}: {FULL}. Then restart the task")
+    assert computing.run(A) is copies
+
+
+async def test_records_that_a_statement_holds_while_the_heap_is_full_are_suspected(computing: World) -> None:
+    several = (SourceRange("t", 1, 0, 9),)
+    await dies_of_its_heap(computing, several)
+    await eventually(lambda: computing.run(B).spec is None)
+    computing.spark.driver_report(3, {}, spark=computing.spark.computing)
+    spec = (await computing.running(B)).run.spec
+    assert spec is not None
+    assert spec.suspects == several
+
+
+async def test_a_task_whose_records_are_never_found_is_failed_in_the_end(computing: World) -> None:
+    for _ in range(3):
+        await dies_of_its_heap(computing, (SourceRange("t", 1, 0, 9),))
+    assert computing.events.of(B)[-1] == "FAILED"
+    assert f"t, partition 1, offsets 0 to 9: {FULL}" in (computing.events.trace(B) or "")
+
+
+async def test_a_task_that_gets_records_back_is_not_suspected_of_a_full_heap(computing: World) -> None:
+    for _ in range(5):
+        await dies_of_its_heap(computing, ())
+    assert "FAILED" not in computing.events.of(B)
+
+
+async def test_a_heap_that_was_full_before_is_not_the_reason_of_another_end(computing: World) -> None:
+    await dies_of_its_heap(computing, (SourceRange("t", 1, 0, 9),))
+    for _ in range(4):
+        await eventually(lambda: computing.run(B).spec is None)
+        computing.spark.driver_report(3, {}, spark=computing.spark.computing)
+        await computing.running(B)
+        dead = computing.applications[-1]
+        dead.die(1)
+        await eventually(lambda dead=dead: computing.applications[-1] is not dead)  # type: ignore[misc]
+    assert "FAILED" not in computing.events.of(B)
 
 
 async def test_the_death_of_the_other_one_leaves_its_runs(computing: World) -> None:

@@ -185,6 +185,11 @@ def test_a_jvm_that_does_not_start_has_its_own_last_words(lines: list[str], word
             id="by_its_value",
         ),
         pytest.param("set spark.driver.memory, the heap", "set spark.driver.memory, the heap", id="named_already"),
+        pytest.param(
+            "the heap: raise spark.transform.driver.memory",
+            "the heap: raise spark.transform.driver.memory",
+            id="named_as_in_the_workers_file",
+        ),
         pytest.param("hunter22 is wrong", "hunter22 is wrong", id="never_a_secret"),
         pytest.param("9 lives", "9 lives", id="not_by_accident"),
     ],

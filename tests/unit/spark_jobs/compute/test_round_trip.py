@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -265,6 +266,27 @@ async def test_the_record_at_which_spark_ends_is_found_in_three_attempts() -> No
         assert found[0].first <= BAD <= found[0].last
         sizes.append(found[0].last - found[0].first + 1)
     assert sizes[0] > sizes[1] > sizes[2] == 1
+
+
+async def test_records_that_a_statement_keeps_for_long_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(round_trip, "HELD_S", 0.05)
+    goes_on = threading.Event()
+
+    def keeps(row: Row) -> Row:
+        if row["offset"] == BAD:
+            goes_on.wait(60)
+        return masks(row)
+
+    spark = SparkRows(keeps, ("offset", "value"), change=lambda batches: rechunked(batches, 1))
+    spark.trip.begin({}, suspects=(SourceRange("orders", 3, BAD - 20, BAD + 20),))
+    assert spark.trip.held() == ()
+    batches = spark.submit(with_a_bad_one())
+    # Of so few suspects Spark has one at a time.
+    await state_reached(lambda: spark.trip.held() == (SourceRange("orders", 3, BAD, BAD),), "the record is told")
+    goes_on.set()
+    await all_of(spark, batches)
+    assert spark.trip.held() == ()
+    await asyncio.to_thread(spark.trip.close)
 
 
 @pytest.mark.parametrize("tolerant", [True, False])
