@@ -25,11 +25,12 @@ from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest.basic_auth import Authenticator, UsersFile
 from mirror_connect.app.rest.http_servers import server_settings
 from tests import browser
-from tests.browser import PHONE, WIDE, Browser
+from tests.browser import PATIENCE_S, PHONE, WIDE, Browser
 from tests.fakes import figures_of_links as made_up
 from tests.fakes.connect_worker import FakeWorker, source_config
 from tests.fakes.figures_of_links import FakeLinks
 from tests.paths import ROOT
+from tests.waiting import wait_for_state
 
 pytestmark = [
     pytest.mark.tool(*browser.TOOLS),
@@ -350,10 +351,31 @@ def test_another_worker_without_an_answer_is_named_and_its_figures_are_unknown(p
     lag = {**made_up.LAG, "partitions_unknown": 24}
     away = made_up.link("A", "B", lag=lag, rate=None, unknown_workers=["10.0.0.2:8083"], leads=False)
     site.links.links[:] = [away, made_up.link("B", "A", leads=False)]
-    page.wait_text("Figures of tasks at 10.0.0.2:8083 are unknown", "of 1 that is unknown")
+    page.wait_text("Figures of tasks at 10.0.0.2:8083 are unknown", "and 1 lag is unknown")
     assert "unknown" in page.row("Links", "A → B")
     assert "unknown" not in page.row("Links", "B → A")
     assert page.findings() == []
+
+
+def test_a_connector_that_is_not_there_is_said_for_as_long_as_the_page_asks(page: Browser) -> None:
+    line = "No status found for connector nope"
+    show(page, "#/connectors/nope", line)
+    page.driver.execute_script(
+        """
+        const [line] = arguments;
+        window.missed = 0;
+        new MutationObserver(() => { window.missed += !document.body.innerText.includes(line); })
+            .observe(document.body, {childList: true, subtree: true, characterData: true});
+        performance.clearResourceTimings();
+        """,
+        line,
+    )
+    asked = """return ["status", "workers"].every(
+        (path) => performance.getEntriesByType("resource").some(({name}) => name.endsWith(`/${path}`)))"""
+    wait_for_state(lambda: bool(page.driver.execute_script(asked)), "the page asks again", PATIENCE_S)
+    page.wait_text(line)
+    assert page.driver.execute_script("return window.missed") == 0
+    assert page.named("button", "Show source offsets") == []
 
 
 def test_the_workers_of_the_group_say_what_they_run(page: Browser) -> None:

@@ -16,7 +16,7 @@ const MOST_OFFSETS = 200;
 
 export function connectorView(app, name) {
   const at = (...more) => path(["connectors", name, ...more]);
-  const seen = { status: null, config: null, offsets: null, executors: new Map(), trouble: null, shown: new Set() };
+  const seen = { status: null, config: null, offsets: null, executors: new Map(), troubles: {}, shown: new Set() };
   const status = watch(loads("status", () => get(at("status"))), POLL_MS);
   const executors = watch(loads("executors", async () => executorsOf(name, await get("admin/workers"))), POLL_MS);
   const config = watch(loads("config", () => get(at("config"))), CONFIG_MS);
@@ -25,10 +25,10 @@ export function connectorView(app, name) {
     return async () => {
       try {
         seen[member] = await load();
-        seen.trouble = null;
+        delete seen.troubles[member];
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
-        if (member === "status") seen.trouble = error.message;
+        seen.troubles[member] = error.message;
       }
       app.render();
     };
@@ -102,13 +102,14 @@ function content(app, name, seen, actions) {
       h("h1", {}, name, " ", status ? f.pill(state) : null),
       seen.config ? h("p", { class: "quiet" }, f.shortClass(seen.config["connector.class"]), status?.connector.worker_id ? ` on ${status.connector.worker_id}` : "") : null,
     ),
-    seen.trouble ? h("p", { class: "banner", key: "trouble" }, "▲ ", seen.trouble) : null,
+    // Of the status alone: what else is refused is told where it would be, or not there at Kafka's own workers.
+    seen.troubles.status ? h("p", { class: "banner", key: "trouble" }, "▲ ", seen.troubles.status) : null,
     app.readOnly || !status ? null : toolbar(name, state, status.tasks, actions),
     problemList(problems, app.now()),
     status ? traceOf("The connector", status.connector.trace, problems) : null,
     status ? tasks(app, status.tasks, seen.executors, actions, problems) : null,
     seen.config ? config(seen, actions) : null,
-    h("section", { class: "card", key: "offsets" }, h("h2", {}, "Source offsets"), offsets(seen.offsets, actions)),
+    seen.config ? h("section", { class: "card", key: "offsets" }, h("h2", {}, "Source offsets"), offsets(seen, actions)) : null,
   ];
 }
 
@@ -207,7 +208,7 @@ function config(seen, actions) {
     table({
       label: "Config",
       columns: [
-        { head: "Setting", cell: ([key]) => h("code", {}, key) },
+        { head: "Setting", cell: ([key]) => h("code", { class: "setting" }, key) },
         { head: "Value", cell: value },
       ],
       rows,
@@ -216,9 +217,11 @@ function config(seen, actions) {
   );
 }
 
-function offsets(list, actions) {
-  if (list === null) return h("button", { type: "button", onclick: actions.offsets, key: "load" }, "Show source offsets");
+function offsets({ offsets: list, troubles }, actions) {
+  const trouble = troubles.offsets ? h("p", { class: "errors", key: "trouble" }, "▲ ", troubles.offsets) : null;
+  if (list === null) return [trouble, h("button", { type: "button", onclick: actions.offsets, key: "load" }, "Show source offsets")];
   return [
+    trouble,
     table({
       label: "Source offsets",
       columns: [

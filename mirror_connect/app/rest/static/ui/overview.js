@@ -49,7 +49,7 @@ function summary({ links, figures }) {
   const oldest = Math.max(0, ...ages.filter(f.known));
   if (unknown === links.length) return `${said} How far they are behind is unknown.`;
   const farthest = oldest ? `The farthest is ${f.seconds(oldest)} behind` : "None is behind";
-  return `${said} ${farthest}${unknown ? `; of ${unknown} that is unknown` : ""}.`;
+  return `${said} ${farthest}${unknown ? `, and ${f.plural(unknown, "lag")} ${unknown > 1 ? "are" : "is"} unknown` : ""}.`;
 }
 
 function linkTable(links) {
