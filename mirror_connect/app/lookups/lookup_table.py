@@ -255,14 +255,37 @@ def _parquet(content: bytes, columns: Sequence[Column]) -> Any:
         size = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
         if size > 4 * MOST_BYTES:
             raise BadLookupError(_too_large(size))
-        there = set(file.schema_arrow.names)
-        for name in names:
-            if name not in there:
-                raise BadLookupError(f"it has no column {name}")
+        texts = [each.name for each in columns if _may_repeat(file, each)]
+        file = arrow_parquet.ParquetFile(io.BytesIO(content), read_dictionary=texts)
         table = file.read(columns=names, use_threads=False)
     except (pa.ArrowException, OSError):
         raise BadLookupError("it is no Parquet file, or a part of one") from None
+    size = sum(_written_out(chunk) for column in table.columns for chunk in column.chunks)
+    if size > 4 * MOST_BYTES:
+        raise BadLookupError(_too_large(size))
     return _cast(table.select(names), columns)
+
+
+def _may_repeat(file: Any, column: Column) -> bool:
+    """Whether one value in the file may be a long one of many rows. BadLookupError if the column can't be read."""
+    schema = file.schema_arrow
+    if column.name not in schema.names:
+        raise BadLookupError(f"it has no column {column.name}")
+    found = schema.field(column.name).type
+    if pa.types.is_nested(found):
+        raise BadLookupError(f"column {column.name} has a value that is no {column.ddl}")
+    # Such a column is read with all its values written out.
+    if pa.types.is_fixed_size_binary(found) and (size := found.byte_width * file.metadata.num_rows) > 4 * MOST_BYTES:
+        raise BadLookupError(_too_large(size))
+    return bool(pa.types.is_string(found) or pa.types.is_binary(found) or pa.types.is_large_string(found))
+
+
+def _written_out(chunk: Any) -> int:
+    """Bytes of a column's part with each value written out. A text may be in the file once, and in each row."""
+    if not pa.types.is_dictionary(chunk.type):
+        return int(chunk.nbytes)
+    lengths = pc.binary_length(chunk.dictionary)
+    return pc.sum(pc.cast(lengths.take(chunk.indices), pa.int64())).as_py() or 0
 
 
 def _cast(table: Any, columns: Sequence[Column]) -> Any:

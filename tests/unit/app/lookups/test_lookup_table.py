@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +140,31 @@ def test_a_parquet_file_must_have_the_columns() -> None:
     pyarrow.parquet.write_table(pa.table({"n": [1]}), out)
     with pytest.raises(BadLookupError, match="no column id"):
         table_of_file(out.getvalue(), Format.PARQUET, columns_of("id INT, n STRING"))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(lambda rows: pa.array(["x" * (1 << 16)] * rows), id="text"),
+        pytest.param(
+            lambda rows: pa.array([b"x" * (1 << 16)] * rows, pa.binary(1 << 16)), id="bytes of a fixed length"
+        ),
+        pytest.param(lambda rows: pa.array([["x" * (1 << 16)]] * rows), id="lists"),
+    ],
+)
+def test_a_parquet_file_that_has_one_value_in_many_rows_is_not_written_out(made: Callable[[int], Any]) -> None:
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table({"id": made(4_000)}), out)
+    assert len(out.getvalue()) < 1 << 20
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(BadLookupError, match=r"it has \d+ MiB, and 32 MiB at most|no STRING"):
+            table_of_file(out.getvalue(), Format.PARQUET, columns_of("id STRING"))
+    finally:
+        pa.set_memory_pool(usual)
+    assert pool.max_memory() < 8 << 20
 
 
 def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
