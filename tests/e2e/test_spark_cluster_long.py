@@ -183,6 +183,8 @@ def test_executors_killed_again_and_again_lose_and_repeat_nothing(
                 # Without their JVM they copy on for a moment.
                 wait_returned(theirs, stage.target)
                 stage.goes_on()
+                # What was just seen to go on may be newer than the watch's last look.
+                progress.look()
                 pauses[whole].append(max(progress.longest_pause(each, when) for each in stage.copies))
         wait_all(writer, stage.target, stage.copy)
     shown = {kind: ", ".join(f"{each:.1f}" for each in found) for kind, found in pauses.items()}
