@@ -34,12 +34,12 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COLUMN: Final = re.compile(
     r"""
     \s*+ ([A-Za-z_][A-Za-z0-9_]*+) \s++ ([A-Za-z]++) \s*+
-    (?: \( \s*+ ([0-9]{1,9}) \s*+ , \s*+ ([0-9]{1,9}) \s*+ \) \s*+ )?+
+    (?: \( \s*+ ([0-9]{1,9}) \s*+ , \s*+ ([0-9]{1,9}) \s*+ \) \s*+ )?
     """,
     re.VERBOSE,
 )
-# A comma in brackets is within a column.
-_COLUMNS: Final = re.compile(r"(?:^|,)((?:\([^()]*+\)|[^,])*+)")
+# A comma in brackets is within a column. Nothing follows the repetition, so it is never gone back into.
+_COLUMNS: Final = re.compile(r"(?:^|,)((?:\([^()]*+\)|[^,])*)")
 _MOST_DIGITS: Final = 38
 # Of a wrong text, in the line about it.
 _MOST_SHOWN: Final = 100
