@@ -62,7 +62,7 @@ $(VENV)/.dependencies: requirements-dev.lock requirements-build.lock $(VENV)/.cr
 
 # What is compiled is optional. The old one goes first, as a failed build would leave it.
 RECORDS := $(PACKAGE)/kafka_io/records
-$(VENV)/.project: pyproject.toml $(RECORDS)/_compiled.c $(VENV)/.dependencies
+$(VENV)/.project: pyproject.toml $(wildcard $(RECORDS)/_*.[ch]) $(VENV)/.dependencies
 	@rm -f $(RECORDS)/_compiled.*.so
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@ls $(RECORDS)/_compiled.*.so > /dev/null 2>&1 || echo 'There is no C compiler (cc and the headers of Python), so Python alone' \

@@ -11,84 +11,10 @@
    transformations read.
    Lengths and deltas are zigzag varints. */
 
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "_records.h"
 
-enum { FEWEST_BYTES = 4, LONGEST_VARINT = 10 };
 /* record_transforms.py has the same limits. */
 enum { MOST_HEADERS = 100000, MOST_TRANSFORMED = 256 << 20 };
-
-/* NULL: the bytes end too early, or the number is too long. Otherwise the position after it. */
-static inline const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, int64_t *number)
-{
-    uint64_t found = 0;
-    for (unsigned shift = 0; shift < 7 * LONGEST_VARINT; shift += 7) {
-        if (at >= end)
-            return NULL;
-        const uint8_t byte = *at++;
-        found |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) {
-            *number = (int64_t)((found >> 1) ^ (0 - (found & 1)));
-            return at;
-        }
-    }
-    return NULL;
-}
-
-static inline uint64_t zigzag(uint64_t number)
-{
-    return (number << 1) ^ (0 - (number >> 63));
-}
-
-static inline uint64_t varint_size(uint64_t zigzagged)
-{
-    uint64_t size = 1;
-    while (zigzagged > 0x7F) {
-        zigzagged >>= 7;
-        size++;
-    }
-    return size;
-}
-
-static inline uint8_t *write_varint(uint8_t *at, uint64_t zigzagged)
-{
-    while (zigzagged > 0x7F) {
-        *at++ = (uint8_t)((zigzagged & 0x7F) | 0x80);
-        zigzagged >>= 7;
-    }
-    *at++ = (uint8_t)zigzagged;
-    return at;
-}
-
-typedef struct {
-    int64_t timestamp_delta;
-    int64_t offset_delta;
-    const uint8_t *rest;
-    uint64_t size; /* of the rest */
-} Record;
-
-/* NULL: the record is not valid. Otherwise the position of the next one. */
-static inline const uint8_t *read_record(const uint8_t *at, const uint8_t *end, Record *record)
-{
-    int64_t length;
-    at = read_varint(at, end, &length);
-    if (at == NULL || length < FEWEST_BYTES || length > end - at)
-        return NULL;
-    const uint8_t *const following = at + length;
-    at = read_varint(at + 1, following, &record->timestamp_delta);
-    if (at == NULL)
-        return NULL;
-    at = read_varint(at, following, &record->offset_delta);
-    if (at == NULL)
-        return NULL;
-    record->rest = at;
-    record->size = (uint64_t)(following - at);
-    return following;
-}
 
 /* How a record's timestamp delta becomes that of the new batch. */
 typedef struct {
@@ -1809,6 +1735,7 @@ done:
 
 static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
+    {"recompress", recompress, METH_VARARGS, recompress_doc},
     {"merge", merge, METH_O, merge_doc},
     {"common_delta", common_delta, METH_VARARGS, common_delta_doc},
     {"unpack", unpack, METH_VARARGS, unpack_doc},

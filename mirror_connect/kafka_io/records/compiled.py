@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from mirror_connect.kafka_io.records.compression import NONE, compress
+from mirror_connect.kafka_io.records.compression import LZ4, NONE, compress
 from mirror_connect.kafka_io.records.record_batch import (
     ATTRIBUTES_AT,
     LARGEST_OFFSET,
@@ -69,7 +69,12 @@ def rewrite(
             return None
         previous = _ends(ranges)[1]
         last = previous if left else view.last_offset
-        yield _batch(records, kept, (begins, last), view.codec, (base, latest), ranges=ranges)
+        packed = (
+            functions.recompress(view.records, data, records, kept)
+            if view.codec == LZ4 and kept == view.count
+            else None
+        )
+        yield _batch(records, kept, (begins, last), view.codec, (base, latest), ranges=ranges, packed=packed)
         begins = last + 1
     return None
 
@@ -257,12 +262,19 @@ def _ends(ranges: _Ranges) -> tuple[int, int]:
 
 
 def _batch(
-    records: bytes, count: int, offsets: tuple[int, int], codec: int, stamps: tuple[int, int], *, ranges: _Ranges
+    records: bytes,
+    count: int,
+    offsets: tuple[int, int],
+    codec: int,
+    stamps: tuple[int, int],
+    *,
+    ranges: _Ranges,
+    packed: bytes | None = None,
 ) -> ProducerBatch:
-    """`offsets`: first and last, `stamps`: base and max."""
+    """`offsets`: first and last, `stamps`: base and max; `packed`: the records, if they are compressed already."""
     first = offsets[0]
     return ProducerBatch(
-        compress(codec, records),
+        compress(codec, records) if packed is None else packed,
         count,
         *offsets,
         codec,

@@ -1,0 +1,443 @@
+/* Compresses records whose numbers alone have changed, without a search: the matches of the LZ4 frame that they came in are
+   taken over. A search takes five times as long. There is no substitute in Python: what returns None is compressed anew.
+
+   A frame says for each match how far back the same bytes are. Between both places numbers may have become longer or
+   shorter, so the distance changes. Where the bytes of the numbers are not the same any more, a match ends, or it begins
+   behind them. A match is only taken if the new bytes are the same at both places. So whatever the frame says, the result
+   holds the new records.
+
+   Blocks end where those of the source do. They need no other block, as Kafka's Java reader wants it. A frame of other
+   kinds (linked blocks, a dictionary, several frames) is left to the caller. */
+
+#include "_records.h"
+
+enum { MAGIC_SIZE = 4, FLAGS_AT = 4, VERSION = 0x40, VERSION_BITS = 0xC0 };
+enum { INDEPENDENT = 0x20, BLOCK_CHECKSUM = 0x10, CONTENT_SIZE = 0x08, CONTENT_CHECKSUM = 0x04, DICTIONARY = 0x01 };
+enum { CHECKSUM_SIZE = 4, CONTENT_SIZE_SIZE = 8, BLOCK_HEAD = 4, END_MARK = 4, HEAD_SIZE = 7 };
+enum { SHORTEST_MATCH = 4, FARTHEST_MATCH = 0xFFFF };
+/* A block's last bytes are literals, and no match begins in its last twelve, by the description of the format. */
+enum { LAST_LITERALS = 5, LAST_MATCH = 12 };
+enum { LONG_LENGTH = 15, LENGTH_BYTE = 255, AT_ONCE = 16 };
+/* Codes of the largest block: 4 is 64 KiB, and 7 is 4 MiB. */
+enum { FIRST_CODE = 4, LARGEST_CODE = 3 };
+#define SMALLEST_BLOCK (64u << 10)
+#define STORED 0x80000000u
+/* Positions are kept in 32 bits. */
+#define MOST_BYTES 0x40000000
+
+/* Independent blocks, no checksums. */
+static const uint8_t heads[4][HEAD_SIZE] = {
+    {0x04, 0x22, 0x4D, 0x18, 0x60, 0x40, 0x82},
+    {0x04, 0x22, 0x4D, 0x18, 0x60, 0x50, 0xFB},
+    {0x04, 0x22, 0x4D, 0x18, 0x60, 0x60, 0x51},
+    {0x04, 0x22, 0x4D, 0x18, 0x60, 0x70, 0x73},
+};
+
+/* Where a record and its rest begin, as it was and as it is now. */
+typedef struct {
+    uint32_t old_at, old_rest;
+    uint32_t new_at, new_rest;
+} Place;
+
+/* For each 64 old bytes: `number`, the record that the first of them belongs to, and `moved`, by how much a match moves that
+   begins here and is no longer than 64 bytes; MIXED: numbers are near. */
+enum { NEARBY_BITS = 6, NEARBY = 1 << NEARBY_BITS };
+#define MIXED INT32_MIN
+
+typedef struct {
+    uint32_t number;
+    int32_t moved;
+} Nearby;
+
+typedef struct {
+    const uint8_t *now; /* the new bytes */
+    Place *places;      /* of the records, and of one behind the last */
+    Nearby *nearby;
+    uint32_t old_size, new_size;
+} Records;
+
+typedef struct {
+    uint8_t *at;
+    uint32_t begins, ends; /* of the new block */
+    uint32_t anchor;       /* new bytes up to here are written */
+} Block;
+
+static inline int32_t moved(const Place *place)
+{
+    return (int32_t)(place->new_rest - place->old_rest);
+}
+
+/* 0: the records do not differ in their numbers alone. */
+static int find_places(Records *records, const uint8_t *old, Py_ssize_t count)
+{
+    const uint8_t *was = old, *const old_end = old + records->old_size;
+    const uint8_t *is = records->now, *const new_end = records->now + records->new_size;
+    uint32_t nearby = 0;
+    for (Py_ssize_t number = 0; number < count; number++) {
+        Record before, after;
+        const uint8_t *const was_end = read_record(was, old_end, &before), *const is_end = read_record(is, new_end, &after);
+        if (was_end == NULL || is_end == NULL || before.size != after.size)
+            return 0;
+        records->places[number] = (Place){(uint32_t)(was - old), (uint32_t)(before.rest - old),
+                                          (uint32_t)(is - records->now), (uint32_t)(after.rest - records->now)};
+        const Place *const place = &records->places[number];
+        const uint32_t until = (uint32_t)(was_end - old);
+        for (uint32_t at = nearby << NEARBY_BITS; at < until; at += NEARBY, nearby++) {
+            const int alone = at >= place->old_rest && at + 2 * NEARBY <= until;
+            records->nearby[nearby] = (Nearby){(uint32_t)number, alone ? moved(place) : MIXED};
+        }
+        was = was_end;
+        is = is_end;
+    }
+    records->places[count] = (Place){records->old_size, records->old_size, records->new_size, records->new_size};
+    return was == old_end && is == new_end;
+}
+
+/* The record at an old position, which is not the end. */
+static inline const Place *place_of(const Records *records, uint32_t old)
+{
+    const Place *place = &records->places[records->nearby[old >> NEARBY_BITS].number];
+    while (place[1].old_at <= old)
+        place++;
+    return place;
+}
+
+/* About where an old position is now; exactly in a rest. */
+static inline uint32_t now_at(const Place *place, uint32_t old)
+{
+    if (old >= place->old_rest)
+        return place->new_rest + (old - place->old_rest);
+    const uint32_t into = old - place->old_at, size = place->new_rest - place->new_at;
+    return place->new_at + (into < size ? into : size);
+}
+
+/* Where numbers end next, as an old position. */
+static inline uint32_t next_rest(const Place *place, uint32_t old)
+{
+    return old < place->old_rest ? place->old_rest : place[1].old_rest;
+}
+
+static inline uint32_t same_bytes(const uint8_t *one, const uint8_t *other, uint32_t limit)
+{
+    uint32_t same = 0;
+    for (uint64_t first, second; limit - same >= sizeof(first); same += sizeof(first)) {
+        memcpy(&first, one + same, sizeof(first));
+        memcpy(&second, other + same, sizeof(second));
+        if (first != second)
+            break;
+    }
+    while (same < limit && one[same] == other[same])
+        same++;
+    return same;
+}
+
+static inline uint8_t *put_length(uint8_t *out, uint32_t left)
+{
+    for (; left >= LENGTH_BYTE; left -= LENGTH_BYTE)
+        *out++ = LENGTH_BYTE;
+    *out++ = (uint8_t)left;
+    return out;
+}
+
+/* The literals from the anchor on, and a token for them and a match of `beyond` bytes more than the shortest. */
+static inline void put_literals(const Records *records, Block *block, uint32_t until, uint32_t beyond)
+{
+    const uint32_t literals = until - block->anchor;
+    *block->at++ = (uint8_t)((literals < LONG_LENGTH ? literals : LONG_LENGTH) << 4 | (beyond < LONG_LENGTH ? beyond : LONG_LENGTH));
+    if (literals >= LONG_LENGTH)
+        block->at = put_length(block->at, literals - LONG_LENGTH);
+    /* Most are few. There is room for more behind what is written. */
+    if (literals <= AT_ONCE && records->new_size - block->anchor >= AT_ONCE)
+        memcpy(block->at, records->now + block->anchor, AT_ONCE);
+    else
+        memcpy(block->at, records->now + block->anchor, literals);
+    block->at += literals;
+}
+
+static inline void put_match(const Records *records, Block *block, uint32_t at, uint32_t distance, uint32_t length)
+{
+    const uint32_t beyond = length - SHORTEST_MATCH;
+    put_literals(records, block, at, beyond);
+    *block->at++ = (uint8_t)distance;
+    *block->at++ = (uint8_t)(distance >> 8);
+    if (beyond >= LONG_LENGTH)
+        block->at = put_length(block->at, beyond - LONG_LENGTH);
+    block->anchor = at + length;
+}
+
+/* Takes over of a match what the new bytes bear out. `old`, `until`: its old positions; `place`: of `old`. */
+static void take_match(const Records *records, Block *block, const Place *place, uint32_t old, uint32_t until,
+                       uint32_t distance)
+{
+    while (until - old >= SHORTEST_MATCH) {
+        while (place[1].old_at <= old)
+            place++;
+        const Place *const from = place_of(records, old - distance);
+        const uint32_t at = now_at(place, old), source = now_at(from, old - distance);
+        if (at < block->anchor) {
+            old += block->anchor - at; /* the match before reached further than it did */
+            if (old >= until)
+                return;
+            continue;
+        }
+        if (block->ends - block->begins < LAST_MATCH || at > block->ends - LAST_MATCH)
+            return;
+        if (source >= block->begins && source < at && at - source <= FARTHEST_MATCH) {
+            const uint32_t room = block->ends - LAST_LITERALS - at, left = until - old;
+            const uint32_t same = same_bytes(records->now + source, records->now + at, left < room ? left : room);
+            if (same >= SHORTEST_MATCH) {
+                put_match(records, block, at, at - source, same);
+                old += same;
+                continue;
+            }
+        }
+        const uint32_t here = next_rest(place, old), there = next_rest(from, old - distance) + distance;
+        old = here < there ? here : there;
+        if (old >= until)
+            return;
+    }
+}
+
+/* NULL: the length has no end within the block, or is more than any. */
+static inline const uint8_t *read_length(const uint8_t *in, const uint8_t *end, uint64_t *length)
+{
+    uint8_t byte = LENGTH_BYTE;
+    while (byte == LENGTH_BYTE) {
+        if (in == end)
+            return NULL;
+        byte = *in++;
+        *length += byte;
+    }
+    return in;
+}
+
+/* Whether what a match in a rest refers to lies in a rest, too, and both have moved together. */
+static inline int stays(const Records *records, const Place *place, uint32_t source, uint32_t length)
+{
+    const Nearby *const nearby = &records->nearby[source >> NEARBY_BITS];
+    if (nearby->moved != MIXED && length <= NEARBY)
+        return nearby->moved == moved(place);
+    const Place *const from = place_of(records, source);
+    return source >= from->old_rest && source + length <= from[1].old_at && moved(from) == moved(place);
+}
+
+/* Follows an old block. Returns the old position of its end; 0 if it is not valid. What is not written yet are literals. */
+static uint32_t follow(const Records *records, Block *block, const uint8_t *in, const uint8_t *end, const uint32_t begins)
+{
+    if (begins == records->old_size)
+        return in + 1 == end && *in == 0 ? begins : 0;
+    const Place *place = place_of(records, begins);
+    /* Sequences that stay as they are, from here on; all of one record. */
+    const uint8_t *same_from = NULL;
+    const uint32_t last_end = block->ends - block->begins < LAST_MATCH ? 0 : block->ends - LAST_MATCH;
+    uint32_t old = begins;
+    while (in < end) {
+        const uint8_t *const sequence = in;
+        const uint8_t token = *in++;
+        uint64_t literals = token >> 4, length = token & 0x0F;
+        if (literals == LONG_LENGTH && (in = read_length(in, end, &literals)) == NULL)
+            return 0;
+        if (literals > (uint64_t)(end - in) || literals > records->old_size - old)
+            return 0;
+        in += literals;
+        const uint32_t match = old + (uint32_t)literals;
+        const int is_last = in == end;
+        uint32_t distance = 0;
+        if (!is_last) {
+            if (end - in < 2)
+                return 0;
+            distance = (uint32_t)in[0] | (uint32_t)in[1] << 8;
+            in += 2;
+            if (length == LONG_LENGTH && (in = read_length(in, end, &length)) == NULL)
+                return 0;
+            length += SHORTEST_MATCH;
+            if (distance == 0 || distance > match - begins || length > records->old_size - match)
+                return 0;
+            const uint32_t until = match + (uint32_t)length, now = now_at(place, old);
+            if (old >= place->old_rest && until <= place[1].old_at && (same_from != NULL || block->anchor == now) &&
+                now + (until - old) <= last_end && stays(records, place, match - distance, (uint32_t)length)) {
+                same_from = same_from == NULL ? sequence : same_from;
+                old = until;
+                continue;
+            }
+        }
+        if (same_from != NULL) {
+            memcpy(block->at, same_from, (size_t)(sequence - same_from));
+            block->at += sequence - same_from;
+            block->anchor = now_at(place, old);
+            same_from = NULL;
+        }
+        if (is_last)
+            return match;
+        while (place[1].old_at <= match)
+            place++;
+        old = match + (uint32_t)length;
+        take_match(records, block, place, match, old, distance);
+        while (place[1].old_at <= old && old < records->old_size)
+            place++;
+    }
+    return 0;
+}
+
+static inline uint32_t little_endian(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static inline void put_little_endian(uint8_t *at, uint32_t number)
+{
+    for (int byte = 0; byte < 4; byte++)
+        at[byte] = (uint8_t)(number >> 8 * byte);
+}
+
+/* Where the first block of a frame is; `checksum`: bytes behind each block. NULL: it is not a frame that is followed. */
+static const uint8_t *first_block(const uint8_t *frame, const uint8_t *end, uint32_t *checksum, uint32_t *behind)
+{
+    if (end - frame < HEAD_SIZE || memcmp(frame, heads[0], MAGIC_SIZE) != 0)
+        return NULL;
+    const uint8_t flags = frame[FLAGS_AT];
+    if ((flags & VERSION_BITS) != VERSION || !(flags & INDEPENDENT) || flags & DICTIONARY)
+        return NULL;
+    *checksum = flags & BLOCK_CHECKSUM ? CHECKSUM_SIZE : 0;
+    *behind = END_MARK + (flags & CONTENT_CHECKSUM ? CHECKSUM_SIZE : 0);
+    const Py_ssize_t head = HEAD_SIZE + (flags & CONTENT_SIZE ? CONTENT_SIZE_SIZE : 0);
+    return end - frame < head ? NULL : frame + head;
+}
+
+/* Of a full block, by the head of its frame. */
+static uint32_t full_size(const uint8_t *frame)
+{
+    const unsigned code = frame[FLAGS_AT + 1] >> 4 & 7;
+    return SMALLEST_BLOCK << 2 * (code < FIRST_CODE ? 0 : code - FIRST_CODE);
+}
+
+/* How many blocks a frame has; -1: it is cut off, or something is behind it. */
+static Py_ssize_t count_blocks(const uint8_t *in, const uint8_t *end, uint32_t checksum, uint32_t behind)
+{
+    for (Py_ssize_t blocks = 0; end - in >= BLOCK_HEAD; blocks++) {
+        const uint32_t size = little_endian(in) & ~STORED;
+        if (little_endian(in) == 0)
+            return end - in == (Py_ssize_t)behind ? blocks : -1;
+        in += BLOCK_HEAD;
+        if (size > (uint64_t)(end - in) || checksum > (uint64_t)(end - in) - size)
+            return -1;
+        in += size + checksum;
+    }
+    return -1;
+}
+
+/* Writes a block that had `size` bytes and began at an old position. Returns the old position of its end; 0: it is not valid.
+
+   Where it ends has to be known before. Nearly all blocks but the last are full. */
+static uint32_t write_block(const Records *records, Block *block, const uint8_t *in, uint32_t size, uint32_t begins, uint32_t full)
+{
+    const Block before = *block;
+    uint32_t expected = records->old_size - begins < full ? records->old_size : begins + full;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        *block = before;
+        block->ends = expected == records->old_size ? records->new_size : now_at(place_of(records, expected), expected);
+        const uint32_t ends = follow(records, block, in, in + size, begins);
+        if (ends == 0 || ends == expected)
+            return ends;
+        expected = ends;
+    }
+    return 0;
+}
+
+/* Writes the frame. Returns its end; NULL: the old one is not valid, or a new block is larger than any may be. */
+static uint8_t *write_frame(const Records *records, uint8_t *const frame, const uint8_t *in, uint32_t full, uint32_t checksum)
+{
+    uint8_t *out = frame + HEAD_SIZE;
+    uint32_t old = 0, begins = 0, largest = 0;
+    for (uint32_t head; (head = little_endian(in)) != 0; in += (head & ~STORED) + checksum) {
+        const uint32_t size = head & ~STORED;
+        in += BLOCK_HEAD;
+        Block block = {out + BLOCK_HEAD, begins, 0, begins};
+        if (head & STORED) {
+            if (size > records->old_size - old)
+                return NULL;
+            old += size;
+            block.ends = old == records->old_size ? records->new_size : now_at(place_of(records, old), old);
+        } else if ((old = write_block(records, &block, in, size, old, full)) == 0) {
+            return NULL;
+        }
+        uint32_t now = block.ends - begins;
+        if (now == 0)
+            continue;
+        largest = now > largest ? now : largest;
+        if (!(head & STORED))
+            put_literals(records, &block, block.ends, 0);
+        const uint32_t packed = (uint32_t)(block.at - out) - BLOCK_HEAD;
+        if (head & STORED || packed >= now) {
+            memcpy(out + BLOCK_HEAD, records->now + begins, now);
+            put_little_endian(out, now | STORED);
+        } else {
+            put_little_endian(out, packed);
+            now = packed;
+        }
+        out += BLOCK_HEAD + now;
+        begins = block.ends;
+    }
+    unsigned code = 0;
+    while (code < LARGEST_CODE && largest > SMALLEST_BLOCK << 2 * code)
+        code++;
+    if (old != records->old_size || begins != records->new_size || largest > SMALLEST_BLOCK << 2 * code)
+        return NULL;
+    memcpy(frame, heads[code], HEAD_SIZE);
+    put_little_endian(out, 0);
+    return out + END_MARK;
+}
+
+const char recompress_doc[] = PyDoc_STR(
+"recompress(frame, old, new, count) -> frame | None\n\n"
+"`new`: the `count` records of `old`, which only differ in their numbers; `frame`: an LZ4 frame of `old`.\n"
+"None also if the result would be an eighth larger than `frame`.");
+
+PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *given[3];
+    char *content[3];
+    Py_ssize_t sizes[3], count;
+    if (!PyArg_ParseTuple(args, "SSSn", &given[0], &given[1], &given[2], &count))
+        return NULL;
+    for (int each = 0; each < 3; each++)
+        if (PyBytes_AsStringAndSize(given[each], &content[each], &sizes[each]) < 0)
+            return NULL;
+    if (sizes[1] < 1 || sizes[2] < 1 || sizes[0] > MOST_BYTES || sizes[1] > MOST_BYTES || sizes[2] > MOST_BYTES || count < 1 ||
+        count > sizes[1])
+        Py_RETURN_NONE;
+
+    const uint8_t *const frame = (const uint8_t *)content[0], *const end = frame + sizes[0];
+    uint32_t checksum, behind;
+    const uint8_t *const first = first_block(frame, end, &checksum, &behind);
+    const Py_ssize_t blocks = first == NULL ? -1 : count_blocks(first, end, checksum, behind);
+    if (blocks < 1)
+        Py_RETURN_NONE;
+    Records records = {(const uint8_t *)content[2], NULL, NULL, (uint32_t)sizes[1], (uint32_t)sizes[2]};
+    /* What a block can be longer than its bytes, where nothing of it is found twice. */
+    const size_t room = (size_t)sizes[2] + (size_t)sizes[2] / 255 + (size_t)blocks * (BLOCK_HEAD + AT_ONCE) + HEAD_SIZE +
+                        END_MARK + 2 * AT_ONCE;
+    records.places = malloc(((size_t)count + 1) * sizeof(Place));
+    records.nearby = malloc((((size_t)sizes[1] >> NEARBY_BITS) + 1) * sizeof(Nearby));
+    uint8_t *const out = malloc(room);
+    PyObject *result = NULL;
+    if (records.places == NULL || records.nearby == NULL || out == NULL) {
+        PyErr_NoMemory();
+    } else {
+        const uint8_t *written = NULL;
+        Py_BEGIN_ALLOW_THREADS
+        if (find_places(&records, (const uint8_t *)content[1], count))
+            written = write_frame(&records, out, first, full_size(frame), checksum);
+        Py_END_ALLOW_THREADS
+        if (written == NULL || written - out > sizes[0] + sizes[0] / 8) {
+            Py_INCREF(Py_None);
+            result = Py_None;
+        } else {
+            result = PyBytes_FromStringAndSize((const char *)out, written - out);
+        }
+    }
+    free(records.places);
+    free(records.nearby);
+    free(out);
+    return result;
+}

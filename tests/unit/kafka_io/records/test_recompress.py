@@ -1,0 +1,142 @@
+"""Matches that are taken over: the frame holds the new records, and any reader of LZ4 can read it."""
+
+from __future__ import annotations
+
+import random
+
+import cramjam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from mirror_connect.kafka_io.records import compiled
+from mirror_connect.kafka_io.records.compression import LZ4, compress, decompress
+from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
+from tests.fakes import lz4_frames
+from tests.fakes.lz4_frames import BLOCK_CHECKSUM, CONTENT_CHECKSUM, CONTENT_SIZE, INDEPENDENT, frame
+from tests.fakes.rewritten_batches import encoded_record
+from tests.unit.kafka_io.records.test_compiled import pytestmark as needs_compiler
+from tests.unit.kafka_io.records.test_compiled import view_of
+
+pytestmark = needs_compiler
+
+WORDS = [bytes(random.Random(0).choices(b"abcdefgh ", k=size)) for size in (3, 4, 5, 7, 9, 12, 20, 33, 64, 300)]
+numbers = some.one_of(some.integers(0, 200), some.integers(0, 5), some.integers(-(1 << 40), 1 << 40))
+
+
+@some.composite
+def changed_records(draw: some.DrawFn) -> tuple[bytes, bytes, int]:
+    """Records with old numbers, the same with new ones, and how many they are."""
+    dice = random.Random(draw(some.integers(0, 1 << 30)))
+    count, most = draw(some.integers(1, 60)), draw(some.sampled_from([1, 4, 40, 400]))
+    noise = draw(some.sampled_from([0.0, 0.1, 0.9]))
+    old, new = [], []
+    stamps, offsets = draw(some.sampled_from([1, 40, 1 << 30])), draw(some.sampled_from([1, 2, 500]))
+    for number in range(count):
+        parts = (
+            dice.randbytes(8) if dice.random() < noise else dice.choice(WORDS) for _ in range(dice.randint(1, most))
+        )
+        rest = b"".join(parts)
+        old.append(
+            encoded_record(timestamp=dice.randint(0, stamps), offset=number * dice.randint(1, offsets), rest=rest)
+        )
+        new.append(
+            encoded_record(timestamp=dice.randint(0, stamps) * draw(some.integers(0, 1)), offset=number, rest=rest)
+        )
+    return b"".join(old), b"".join(new), count
+
+
+def recompressed(packed: bytes, old: bytes, new: bytes, count: int) -> bytes | None:
+    assert compiled.functions is not None
+    return compiled.functions.recompress(packed, old, new, count)
+
+
+@given(
+    changed_records(),
+    some.sampled_from([40, 300, 5_000, 64 << 10]),
+    some.sampled_from([0, CONTENT_SIZE, BLOCK_CHECKSUM | CONTENT_CHECKSUM]),
+)
+@settings(max_examples=400)
+def test_a_frame_holds_the_new_records_and_is_as_lz4_wants_it(
+    records: tuple[bytes, bytes, int], block: int, flags: int
+) -> None:
+    old, new, count = records
+    found = recompressed(frame(old, block, INDEPENDENT | flags), old, new, count)
+    if found is not None:
+        assert b"".join(lz4_frames.blocks(found)) == new
+        assert decompress(LZ4, found) == new
+
+
+def text_records(count: int, size: int, **numbers: int) -> tuple[bytes, bytes]:
+    """Text, with the offsets of a compacted topic, and with those that a producer has to write."""
+    dice = random.Random(size)
+    old, new = [], []
+    for number in range(count):
+        rest = b" ".join(dice.choice(WORDS) for _ in range(size // 20))
+        old.append(encoded_record(timestamp=number % 5, offset=2 * number, rest=rest))
+        new.append(encoded_record(timestamp=numbers.get("stamp", number % 5), offset=number, rest=rest))
+    return b"".join(old), b"".join(new)
+
+
+@pytest.mark.parametrize("count", [1, 30, 150, 1_000])
+@pytest.mark.parametrize("stamp", [0, 1 << 20])
+@pytest.mark.parametrize("made", [frame, lambda data: frame(data, 256 << 10, code=5), lambda data: compress(LZ4, data)])
+def test_gaps_and_times_of_a_broker_need_no_search(count: int, stamp: int, made: object) -> None:
+    old, new = text_records(count, 1_000, stamp=stamp)
+    packed = made(old)  # type: ignore[operator]
+    found = recompressed(packed, old, new, count)
+    assert found is not None
+    assert b"".join(lz4_frames.blocks(found)) == new
+    assert len(found) < 1.02 * len(packed) + 10 * count
+
+
+def test_rewriting_takes_the_matches_over() -> None:
+    """A producer may have searched longer than is done here: what it found stays."""
+    old, new = text_records(100, 1_000, stamp=0)
+    packed = bytes(cramjam.lz4.compress_block(old, mode="high_compression", compression=12, store_size=False))
+    best = lz4_frames.of_blocks([packed], 5)
+    view = view_of(best, count=100, last_delta=198, attributes=LZ4, base_timestamp=0, max_timestamp=3)
+    view.attributes |= LOG_APPEND_TIME
+    (batch,) = rewrite(view, 0)
+    assert decompress(LZ4, batch.records) == new
+    assert batch.records == recompressed(best, old, new, 100)
+    assert len(batch.records) <= len(best) < len(compress(LZ4, new))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda packed: b"", id="nothing"),
+        pytest.param(lambda packed: packed[:-1], id="cut_off"),
+        pytest.param(lambda packed: packed + packed, id="two_frames"),
+        pytest.param(lambda packed: b"\x05" + packed[1:], id="another_magic"),
+        pytest.param(lambda packed: packed[:4] + b"\x40" + packed[5:], id="linked_blocks"),
+        pytest.param(lambda packed: packed[:4] + b"\x61" + packed[5:], id="a_dictionary"),
+        pytest.param(lambda packed: packed[:4] + b"\xa0" + packed[5:], id="another_version"),
+        pytest.param(lambda packed: packed[:7] + bytes(4), id="no_block"),
+    ],
+)
+def test_other_frames_are_left_to_the_caller(change: object) -> None:
+    old, new = text_records(20, 500)
+    assert recompressed(change(compress(LZ4, old)), old, new, 20) is None  # type: ignore[operator]
+
+
+def test_other_records_are_left_to_the_caller() -> None:
+    old, new = text_records(20, 500)
+    packed = compress(LZ4, old)
+    for count, changed in ((19, new), (21, new), (20, new + b"\0"), (20, new[:-1]), (20, b""), (0, new), (-1, new)):
+        assert recompressed(packed, old, changed, count) is None
+
+
+@given(changed_records(), some.integers(0, 1 << 30))
+@settings(max_examples=400)
+def test_damaged_bytes_do_no_harm(records: tuple[bytes, bytes, int], seed: int) -> None:
+    """Nobody sends such a frame: it was decompressed before. Run it with AddressSanitizer after changes of _recompress.c."""
+    old, new, count = records
+    dice = random.Random(seed)
+    parts = [bytearray(frame(old, dice.choice([40, 300, 64 << 10]))), bytearray(old), bytearray(new)]
+    for part in dice.sample(parts, dice.randint(1, 3)):
+        for _ in range(dice.randint(1, 4)):
+            part[dice.randrange(len(part))] = dice.choice([0, 0xFF, 0xF0, 0x0F, dice.randrange(256)])
+    recompressed(bytes(parts[0]), bytes(parts[1]), bytes(parts[2]), count)
