@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from mirror_connect.app.backing import Backing
@@ -19,8 +19,10 @@ from mirror_connect.app.exposition.measured import MeasuredWorker
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
+from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.lookups.lookup_file import file_problem
 from mirror_connect.app.measured_worker import measured_worker
@@ -203,6 +205,17 @@ class Worker:
         self._watch(self._backing.stay_in_sync(self.configs, self.herder.assignments), "config-sync")
         self._supervisor.start()
         await answers()
+        self._spark.expect(self._last_configs())
+
+    def _last_configs(self) -> Iterator[Mapping[str, str]]:
+        """Of the tasks that this worker ran last. Most likely it gets them again, but after a kill only 10 s later."""
+        configs = self.configs.snapshot()
+        for connector in configs.connectors:
+            if configs.target_state(connector) == TargetState.STARTED:
+                last = self._statuses.tasks(connector)
+                for task, config in enumerate(configs.tasks(connector)):
+                    if task in last and last[task].worker_id == self._worker_id:
+                        yield set_values(config)
 
     def _watch(self, endless: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(endless, name=name)

@@ -186,7 +186,11 @@ def test_epochs_repeat_nothing_and_a_worker_that_is_stopped_loses_nothing(
         for _ in range(20):
             made.write(100)
         assert product.stop() == 0
+        before = len(product.log_text())
         product.start()
         made.write(10)
         made.wait_all()
         assert made.check() <= 20 * 100 * PARTITIONS
+        if not properties:
+            said = product.log_text()[before:]
+            assert said.index("Spark for statements is starting") < said.index("This worker runs")

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from mirror_connect.app.supervisor.shared_process import SharedProcesses
 from mirror_connect.app.supervisor.spark_executors import MissingExecutor, SparkExecutor
 from mirror_connect.app.supervisor.spark_on_demand import SparkOnDemand
 from mirror_connect.app.supervisor.spark_questions import SparkQuestions
-from mirror_connect.app.supervisor.task_placement import statement_of
+from mirror_connect.app.supervisor.task_placement import statement_in, statement_of
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.spark_masters import is_local
 from mirror_connect.connectors.task_protocol import LogLevels
@@ -95,6 +95,11 @@ class SparkHost:
     def add(self, owner: RunOwner) -> None:
         """From now on its runs are in the plan."""
         self.runs.add(owner)
+
+    def expect(self, configs: Iterable[Mapping[str, str]]) -> None:
+        """Raw configs of tasks that most likely run here soon: what starts with the first of its tasks starts now."""
+        if not self.is_remote and any(statement_in(config) is not None for config in configs):
+            self._on_demand.expect()
 
     def remove(self, owner: RunOwner) -> None:
         """Its runs are no longer in the plan. Call it when none of them has a process."""

@@ -39,7 +39,12 @@ class SparkOnDemand:
 
     def look(self) -> None:
         """Starts it if it is needed."""
-        if not self._url or not self._needed():
+        if self._needed():
+            self.expect()
+
+    def expect(self) -> None:
+        """Starts it, as it is about to be needed. If it is not, it ends after IDLE_S."""
+        if not self._url:
             return
         self._used_at = self._clock()
         if self._idling is None or self._idling.done():

@@ -13,7 +13,7 @@ transforms: all that it copies goes through a query of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
@@ -139,10 +139,15 @@ class TaskPlacement:
 
 def statement_of(run: TaskRun) -> RecordTransform | None:
     """What Spark does with the records of the run's task; None: nothing."""
-    if not isinstance(CONNECTORS.get(run.identity.get("connector.class", "")), MirrorSource):
+    return statement_in(run.identity)
+
+
+def statement_in(config: Mapping[str, str]) -> RecordTransform | None:
+    """What Spark does with the records of a task with this raw config; None: nothing."""
+    if not isinstance(CONNECTORS.get(config.get("connector.class", "")), MirrorSource):
         return None
     try:
-        return transform_of(run.identity)
+        return transform_of(config)
     except ConfigError:
         return None  # the task says so, and copies nothing
 

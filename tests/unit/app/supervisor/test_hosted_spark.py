@@ -174,6 +174,29 @@ async def test_a_long_life_with_a_statement_does_not_end_it(computing: World) ->
     assert not computing.applications[1].ended
 
 
+async def test_a_statement_that_is_expected_starts_it_and_it_ends_if_none_comes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_on_demand, "LOOK_S", 0.001)
+    await eventually(lambda: len(world.applications) == 1)
+    world.spark.expect([wanted("t-0").identity])
+    await asyncio.sleep(0.05)
+    assert len(world.applications) == 1
+    world.spark.expect([wanted("t-0").identity, STATEMENT.identity])
+    await eventually(lambda: len(world.applications) == 2)
+    world.now += spark_on_demand.IDLE_S
+    await eventually(lambda: world.applications[1].ended)
+
+
+async def test_a_statement_that_comes_as_expected_finds_it(world: World) -> None:
+    world.spark.expect([STATEMENT.identity])
+    await eventually(lambda: len(world.applications) == 2)
+    world.spark.driver_report(3, {}, spark=world.spark.computing)
+    world.supervisor.want({B: STATEMENT})
+    await world.running(B)
+    assert (len(world.applications), world.events.of(B)) == (2, ["RUNNING"])
+
+
 async def test_a_question_starts_it(world: World) -> None:
     with pytest.raises(SparkAway, match="Waiting for Spark for statements"):
         await world.spark.questions.ask("statement", {}, patience_s=0.05)
@@ -184,6 +207,7 @@ async def test_the_end_of_the_worker_ends_both(computing: World) -> None:
     await computing.spark.end()
     assert [each.ended for each in computing.applications] == [True, True]
     computing.spark.change_plan()
+    computing.spark.expect([STATEMENT.identity])
     await asyncio.sleep(0)
     assert len(computing.applications) == 2
 
