@@ -21,7 +21,7 @@ as MirrorMaker would leave them. Nothing is skipped; the records in between have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -39,6 +39,8 @@ _VERSION: Final = 0
 _LINKED: Final = 1
 _UNSURE: Final = 2
 _SETTLED: Final = 4
+# From here on a varint has a second byte.
+_LONG: Final = 0x80
 
 
 class OffsetRange(NamedTuple):
@@ -119,7 +121,7 @@ class Segment:
 
         After that the name `remote`, if there is one. Readers that don't know it ignore it.
         """
-        return _SegmentBytes(self).value(self.ranges)
+        return _value(self, _RangeBytes(self.before.upstream, self.before.downstream, self.ranges))
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> Segment:
@@ -154,46 +156,78 @@ class Segment:
         return cls(topic, partition, number, since, source_id, target_id, before, tuple(ranges), remote)
 
 
-class _SegmentBytes:
-    """The key and the value of a segment that grows. Only its last range changes, so the others are encoded once.
+class _RangeBytes:
+    """The ranges of a segment that grows, as varints. `count` is how many. Only `last` may still change.
 
-    `segment`: that one; its own ranges do not count.
+    `upstream`, `downstream`: where the state before the segment ends. `last`: None as long as there is none.
     """
 
-    __slots__ = ("_behind", "_downstream", "_encoded", "_head", "_ranges", "_upstream", "key", "segment")
+    __slots__ = ("_downstream", "_earlier", "_upstream", "count", "last")
 
-    def __init__(self, segment: Segment) -> None:
-        self.segment = segment
-        self.key = segment.key()
-        before = segment.before
-        head = [
-            segment.number - segment.since,
-            before.upstream,
-            before.downstream,
-            before.reach - before.upstream,
-            before.owed,
+    def __init__(self, upstream: int, downstream: int, ranges: Iterable[OffsetRange] = ()) -> None:
+        # All but the last, and where they end.
+        self._earlier = bytearray()
+        self._upstream, self._downstream = upstream, downstream
+        self.count = 0
+        self.last: OffsetRange | None = None
+        for each in ranges:
+            self.append(each)
+
+    def append(self, offset_range: OffsetRange) -> None:
+        """One more range."""
+        self._keep_last()
+        self.last = offset_range
+        self.count += 1
+
+    def append_linked(self, ranges: Sequence[tuple[int, int]]) -> bool:
+        """The same for linked ones that are dense downstream, as (upstream, count). False: one of them has no gap before it.
+
+        There is a range already. Compacted topics have one for each few records, so nothing is made for each of them.
+        """
+        assert self.last is not None
+        before = ((self.last.upstream, self.last.length), *ranges[:-1])
+        gaps = [each[0] - sum(former) for each, former in zip(ranges, before, strict=True)]
+        if min(gaps) <= 0:
+            return False
+        self._keep_last()
+        earlier = [
+            number for gap, each in zip(gaps, ranges[:-1], strict=False) for number in (gap << 4 | _LINKED, 0, each[1])
         ]
-        if before.owed:
-            head.append(before.downstream - before.floor)
-        ids = (INT16.pack(_VERSION), INT64.pack(segment.number), segment.source_id, segment.target_id)
-        self._head = b"".join((*ids, *map(varint_bytes, head)))
-        self._behind = text_bytes(segment.remote) if segment.remote else b""
-        # How many ranges are in `_ranges`, and where the last of them ends.
-        self._encoded = 0
-        self._ranges = bytearray()
-        self._upstream, self._downstream = before.upstream, before.downstream
+        self._earlier += bytes(earlier) if max(earlier, default=0) < _LONG else b"".join(map(varint_bytes, earlier))
+        upstream, length = ranges[-1]
+        dense = sum(count for _, count in ranges) - length
+        self.last = OffsetRange(upstream, self._downstream + dense, length, linked=True)
+        self._upstream, self._downstream = upstream - gaps[-1], self._downstream + dense
+        self.count += len(ranges)
+        return True
 
-    def value(self, ranges: Sequence[OffsetRange]) -> bytes:
-        """See Segment.value. All but the last of `ranges` are as in earlier calls, and stay so."""
-        upstream, downstream = self._upstream, self._downstream
-        last = len(ranges) - 1
-        if self._encoded < last:
-            for each in ranges[self._encoded : last]:
-                self._ranges += _range_bytes(each, upstream, downstream)
-                upstream, downstream = each.upstream + each.length, each.downstream + each.length
-            self._encoded, self._upstream, self._downstream = last, upstream, downstream
-        newest = _range_bytes(ranges[last], upstream, downstream) if ranges else b""
-        return b"".join((self._head, varint_bytes(len(ranges)), self._ranges, newest, self._behind))
+    def value(self) -> bytes:
+        """The number of ranges, and all of them."""
+        newest = b"" if self.last is None else _range_bytes(self.last, self._upstream, self._downstream)
+        return b"".join((varint_bytes(self.count), self._earlier, newest))
+
+    def _keep_last(self) -> None:
+        last = self.last
+        if last is not None:
+            self._earlier += _range_bytes(last, self._upstream, self._downstream)
+            self._upstream, self._downstream = last.upstream + last.length, last.downstream + last.length
+
+
+def _value(segment: Segment, ranges: _RangeBytes) -> bytes:
+    """See Segment.value; the segment's own ranges do not count."""
+    before = segment.before
+    head = [
+        segment.number - segment.since,
+        before.upstream,
+        before.downstream,
+        before.reach - before.upstream,
+        before.owed,
+    ]
+    if before.owed:
+        head.append(before.downstream - before.floor)
+    ids = (INT16.pack(_VERSION), INT64.pack(segment.number), segment.source_id, segment.target_id)
+    behind = text_bytes(segment.remote) if segment.remote else b""
+    return b"".join((*ids, *map(varint_bytes, head), ranges.value(), behind))
 
 
 def _range_bytes(offset_range: OffsetRange, upstream: int, downstream: int) -> bytes:
@@ -202,7 +236,7 @@ def _range_bytes(offset_range: OffsetRange, upstream: int, downstream: int) -> b
     gap, skipped = begins - upstream, lies - downstream
     flags = _LINKED * linked | _UNSURE * unsure | _SETTLED * settled
     first = (gap << 1 if gap >= 0 else (-gap << 1) - 1) << 3 | flags
-    if first | skipped | length < 0x80:
+    if first | skipped | length < _LONG:
         # Nearly all ranges come from transactions of few records and fit this short form.
         return bytes((first, skipped, length))
     return varint_bytes(first) + varint_bytes(skipped) + varint_bytes(length)
@@ -221,9 +255,10 @@ class RangeRecorder:
         self, topic: str, partition: int, source_id: bytes = NO_ID, target_id: bytes = NO_ID, remote: str = ""
     ) -> None:
         self._current = Segment(topic, partition, 0, 0, source_id, target_id, RangeLogState(), (), remote)
-        self._ranges: list[OffsetRange] = []
+        self._ranges = _RangeBytes(0, 0)
         self._state = RangeLogState()
-        self._finished: list[Segment] = []
+        # Key and value of each.
+        self._finished: list[tuple[bytes, bytes]] = []
         self._dirty = False
         self._first = True
         self._reading_from: int | None = None
@@ -231,7 +266,6 @@ class RangeRecorder:
         self._committed = False
         # Whether the incarnation has a start, see above, and whether an earlier task has written it.
         self._started = self._start_written = False
-        self._bytes: _SegmentBytes | None = None
 
     def resume(self, newest: Segment | None, reading_from: int | None = None) -> None:
         """Continues, before anything is acked, from the newest segment of an earlier task (RangeIndex.newest), if any.
@@ -249,14 +283,13 @@ class RangeRecorder:
             last = _state_after(newest)
             self._state = RangeLogState(downstream=last.downstream if kept else 0)
             number = _following(newest.number)
-            self._current = replace(ours, number=number, since=number, before=replace(self._state))
+            self._begin(replace(ours, number=number, since=number, before=replace(self._state)))
             if reading_from is not None:
                 self._start(reading_from)
             return
         source_id = newest.source_id if ours.source_id == NO_ID else ours.source_id
         target_id = newest.target_id if ours.target_id == NO_ID else ours.target_id
-        self._current = replace(newest, source_id=source_id, target_id=target_id, ranges=())
-        self._ranges = list(newest.ranges)
+        self._begin(replace(newest, source_id=source_id, target_id=target_id, ranges=()), newest.ranges)
         self._state = _state_after(newest)
         self._started = self._start_written = self._fresh
         if self._started and reading_from is not None and reading_from < self._state.upstream:
@@ -292,9 +325,10 @@ class RangeRecorder:
             # No other copier has mirrored anything, although there were source offsets.
             self._start(self._reading_from)
         at = self._state
-        if self._ranges and (upstream, downstream) == (at.upstream, at.downstream):
-            begins, lies, length, *flags = self._ranges[-1]
-            self._ranges[-1] = OffsetRange(begins, lies, length + count, *flags)
+        last = self._ranges.last
+        if last is not None and (upstream, downstream) == (at.upstream, at.downstream):
+            begins, lies, length, *flags = last
+            self._ranges.last = OffsetRange(begins, lies, length + count, *flags)
             if upstream == at.reach and not at.owed:
                 # `RangeLogState.add` for nearly all calls.
                 at.upstream = at.reach = upstream + count
@@ -310,7 +344,7 @@ class RangeRecorder:
                 # In one segment with the start 0, it would look like a range in front of which nothing is known.
                 self._dirty = True
                 self._new_segment(replace(at))
-            elif len(self._ranges) == RANGES_IN_SEGMENT:
+            elif self._ranges.count == RANGES_IN_SEGMENT:
                 self._new_segment(replace(at))
             self._ranges.append(offset_range)
             self._state.add(offset_range)
@@ -321,28 +355,23 @@ class RangeRecorder:
 
         Nothing in the gaps is mirrored. `linked` is about the first range.
         """
-        upstream, count = ranges[0]
-        self.acked(upstream, count, downstream, linked=linked)
-        downstream += count
-        ended = upstream + count
-        kept, room = self._ranges, self._room()
-        for upstream, count in ranges[1:]:
-            if room > 0 and upstream > ended:
-                # `acked` for nearly all calls: further on both sides.
-                kept.append(OffsetRange(upstream, downstream, count, True))
-                room -= 1
-                ended = upstream + count
+        number = 0
+        while number < len(ranges):
+            part = ranges[number : number + self._room()] if number else ()
+            if part and self._ranges.append_linked(part):
+                downstream += sum(count for _, count in part)
+                self._set_end(sum(part[-1]), downstream)
+                number += len(part)
             else:
-                self._set_end(ended, downstream)
-                self.acked(upstream, count, downstream)
-                kept, room, ended = self._ranges, self._room(), upstream + count
-            downstream += count
-        self._set_end(ended, downstream)
+                upstream, count = ranges[number]
+                self.acked(upstream, count, downstream, linked=linked or number > 0)
+                downstream += count
+                number += 1
 
     def _room(self) -> int:
         """How many ranges that follow can simply be added."""
         at = self._state
-        return 0 if at.owed or at.upstream != at.reach else RANGES_IN_SEGMENT - len(self._ranges)
+        return 0 if at.owed or at.upstream != at.reach else RANGES_IN_SEGMENT - self._ranges.count
 
     def _set_end(self, upstream: int, downstream: int) -> None:
         at = self._state
@@ -371,18 +400,16 @@ class RangeRecorder:
 
     def caught_up(self) -> None:
         """The task has copied all that the source held at its start: now no unrecorded copy is the only one."""
-        if self._state.owed and self._ranges:
-            self._ranges[-1] = self._ranges[-1]._replace(settled=True)
+        if self._state.owed and self._ranges.last is not None:
+            self._ranges.last = self._ranges.last._replace(settled=True)
             self._state.owed = self._state.floor = 0
             self._dirty = True
 
     def changed(self) -> list[tuple[bytes, bytes]]:
         """Key and value of each record to write, in order; only changes since the last call."""
-        records = [(segment.key(), segment.value()) for segment in self._finished]
+        records = self._finished
         if self._dirty:
-            if self._bytes is None or self._bytes.segment is not self._current:
-                self._bytes = _SegmentBytes(self._current)
-            records.append((self._bytes.key, self._bytes.value(self._ranges)))
+            records.append(self._record())
         self._finished, self._dirty = [], False
         return records
 
@@ -404,11 +431,11 @@ class RangeRecorder:
     @property
     def _fresh(self) -> bool:
         """Whether the incarnation has no ranges yet."""
-        return not self._ranges and self._current.number == self._current.since
+        return self._ranges.last is None and self._current.number == self._current.since
 
     def _start(self, upstream: int) -> None:
         state = RangeLogState(upstream, self._state.downstream, upstream)
-        self._current = replace(self._current, before=replace(state))
+        self._begin(replace(self._current, before=replace(state)))
         self._state, self._started, self._start_written = state, True, False
 
     def _new_target(self) -> None:
@@ -418,18 +445,21 @@ class RangeRecorder:
         if start is not None:
             self._start(start)
 
-    def _segment(self) -> Segment:
-        return replace(self._current, ranges=tuple(self._ranges))
+    def _record(self) -> tuple[bytes, bytes]:
+        return self._current.key(), _value(self._current, self._ranges)
+
+    def _begin(self, segment: Segment, ranges: Iterable[OffsetRange] = ()) -> None:
+        self._current = segment
+        self._ranges = _RangeBytes(segment.before.upstream, segment.before.downstream, ranges)
 
     def _new_segment(self, before: RangeLogState, *, new_incarnation: bool = False) -> None:
         if self._dirty:
-            self._finished.append(self._segment())
+            self._finished.append(self._record())
         number = _following(self._current.number)
         since = number if new_incarnation or not number else self._current.since
         self._started = self._started and since != number
-        self._current = replace(self._current, number=number, since=since, before=before, ranges=())
+        self._begin(replace(self._current, number=number, since=since, before=before, ranges=()))
         self._state = replace(before)
-        self._ranges = []
 
 
 def _following(number: int) -> int:
