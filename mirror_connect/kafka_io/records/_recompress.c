@@ -18,6 +18,8 @@ enum { SHORTEST_MATCH = 4, FARTHEST_MATCH = 0xFFFF };
 /* A block's last bytes are literals, and no match begins in its last twelve, by the description of the format. */
 enum { LAST_LITERALS = 5, LAST_MATCH = 12 };
 enum { LONG_LENGTH = 15, LENGTH_BYTE = 255, AT_ONCE = 16 };
+/* Without more bytes for a length: a match, and a whole sequence with the next token. */
+enum { LONGEST_SHORT_MATCH = SHORTEST_MATCH + LONG_LENGTH - 1, LONGEST_SHORT = 1 + LONG_LENGTH - 1 + 2 + 1 };
 /* Codes of the largest block: 4 is 64 KiB, and 7 is 4 MiB. */
 enum { FIRST_CODE = 4, LARGEST_CODE = 3 };
 #define SMALLEST_BLOCK (64u << 10)
@@ -39,8 +41,8 @@ typedef struct {
     uint32_t new_at, new_rest;
 } Place;
 
-/* For each 64 old bytes: `number`, the record that the first of them belongs to, and `moved`, by how much a match moves that
-   begins here and is no longer than 64 bytes; MIXED: numbers are near. */
+/* For each 64 old bytes: `number`, the record that the first of them belongs to, and `moved`, by how much a short match
+   moves that begins here; MIXED: numbers are near. */
 enum { NEARBY_BITS = 6, NEARBY = 1 << NEARBY_BITS };
 #define MIXED INT32_MIN
 
@@ -83,7 +85,7 @@ static int find_places(Records *records, const uint8_t *old, Py_ssize_t count)
         const Place *const place = &records->places[number];
         const uint32_t until = (uint32_t)(was_end - old);
         for (uint32_t at = nearby << NEARBY_BITS; at < until; at += NEARBY, nearby++) {
-            const int alone = at >= place->old_rest && at + 2 * NEARBY <= until;
+            const int alone = at >= place->old_rest && at + NEARBY + LONGEST_SHORT_MATCH <= until;
             records->nearby[nearby] = (Nearby){(uint32_t)number, alone ? moved(place) : MIXED};
         }
         was = was_end;
@@ -117,15 +119,24 @@ static inline uint32_t next_rest(const Place *place, uint32_t old)
     return old < place->old_rest ? place->old_rest : place[1].old_rest;
 }
 
-static inline uint32_t same_bytes(const uint8_t *one, const uint8_t *other, uint32_t limit)
+/* How many bytes are the same, at most `limit`. Of the second ones `there` are. */
+static inline uint32_t same_bytes(const uint8_t *one, const uint8_t *other, uint32_t limit, uint32_t there)
 {
     uint32_t same = 0;
-    for (uint64_t first, second; limit - same >= sizeof(first); same += sizeof(first)) {
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (uint64_t first, second; same < limit && there - same >= sizeof(first); same += sizeof(first)) {
         memcpy(&first, one + same, sizeof(first));
         memcpy(&second, other + same, sizeof(second));
-        if (first != second)
+        if (first != second) {
+            same += (uint32_t)__builtin_ctzll(first ^ second) / 8;
             break;
+        }
     }
+    if (same >= limit)
+        return limit;
+#else
+    (void)there;
+#endif
     while (same < limit && one[same] == other[same])
         same++;
     return same;
@@ -184,7 +195,7 @@ static void take_match(const Records *records, Block *block, const Place *place,
             return;
         if (source >= block->begins && source < at && at - source <= FARTHEST_MATCH) {
             const uint32_t room = block->ends - LAST_LITERALS - at, left = until - old;
-            const uint32_t same = same_bytes(records->now + source, records->now + at, left < room ? left : room);
+            const uint32_t same = same_bytes(records->now + source, records->now + at, left < room ? left : room, records->new_size - at);
             if (same >= SHORTEST_MATCH) {
                 put_match(records, block, at, at - source, same);
                 old += same;
@@ -215,10 +226,32 @@ static inline const uint8_t *read_length(const uint8_t *in, const uint8_t *end, 
 static inline int stays(const Records *records, const Place *place, uint32_t source, uint32_t length)
 {
     const Nearby *const nearby = &records->nearby[source >> NEARBY_BITS];
-    if (nearby->moved != MIXED && length <= NEARBY)
+    if (nearby->moved != MIXED && length <= LONGEST_SHORT_MATCH)
         return nearby->moved == moved(place);
     const Place *const from = place_of(records, source);
     return source >= from->old_rest && source + length <= from[1].old_at && moved(from) == moved(place);
+}
+
+/* Passes over sequences that stay: those with short lengths, in a rest and up to the old position `until`, whose matches
+   refer to places where no numbers are near. These are nearly all. Returns where the first other one is. */
+static inline const uint8_t *pass_over(const Records *records, const Place *place, const uint8_t *in, const uint8_t *end,
+                                       uint32_t begins, uint32_t until, uint32_t *old)
+{
+    const int32_t together = moved(place);
+    uint32_t at = *old;
+    while (end - in > LONGEST_SHORT) {
+        const uint32_t literals = *in >> 4, beyond = *in & 0x0F;
+        const uint8_t *const behind = in + 1 + literals;
+        const uint32_t distance = (uint32_t)behind[0] | (uint32_t)behind[1] << 8;
+        const uint32_t match = at + literals, ends = match + beyond + SHORTEST_MATCH;
+        if (literals == LONG_LENGTH || beyond == LONG_LENGTH || ends > until || distance == 0 || distance > match - begins ||
+            records->nearby[(match - distance) >> NEARBY_BITS].moved != together)
+            break;
+        in = behind + 2;
+        at = ends;
+    }
+    *old = at;
+    return in;
 }
 
 /* Follows an old block. Returns the old position of its end; 0 if it is not valid. What is not written yet are literals. */
@@ -232,7 +265,17 @@ static uint32_t follow(const Records *records, Block *block, const uint8_t *in, 
     const uint32_t last_end = block->ends - block->begins < LAST_MATCH ? 0 : block->ends - LAST_MATCH;
     uint32_t old = begins;
     while (in < end) {
-        const uint8_t *const sequence = in;
+        const uint8_t *sequence = in;
+        /* Up to where sequences may stay; 0: not here. */
+        uint32_t same_until = 0;
+        if (old >= place->old_rest && (same_from != NULL || block->anchor == now_at(place, old))) {
+            const uint32_t left = last_end > now_at(place, old) ? last_end - now_at(place, old) : 0;
+            same_until = place[1].old_at - old < left ? place[1].old_at : old + left;
+            in = pass_over(records, place, in, end, begins, same_until, &old);
+            if (in != sequence && same_from == NULL)
+                same_from = sequence;
+            sequence = in;
+        }
         const uint8_t token = *in++;
         uint64_t literals = token >> 4, length = token & 0x0F;
         if (literals == LONG_LENGTH && (in = read_length(in, end, &literals)) == NULL)
@@ -253,11 +296,9 @@ static uint32_t follow(const Records *records, Block *block, const uint8_t *in, 
             length += SHORTEST_MATCH;
             if (distance == 0 || distance > match - begins || length > records->old_size - match)
                 return 0;
-            const uint32_t until = match + (uint32_t)length, now = now_at(place, old);
-            if (old >= place->old_rest && until <= place[1].old_at && (same_from != NULL || block->anchor == now) &&
-                now + (until - old) <= last_end && stays(records, place, match - distance, (uint32_t)length)) {
+            if (match + (uint32_t)length <= same_until && stays(records, place, match - distance, (uint32_t)length)) {
                 same_from = same_from == NULL ? sequence : same_from;
-                old = until;
+                old = match + (uint32_t)length;
                 continue;
             }
         }

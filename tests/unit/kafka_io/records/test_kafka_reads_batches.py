@@ -18,7 +18,9 @@ from deploy.local.kafka_jars import class_path
 from mirror_connect.kafka_io.records.batch_builder import build
 from mirror_connect.kafka_io.records.batch_merge import merge
 from mirror_connect.kafka_io.records.batch_split import split
+from mirror_connect.kafka_io.records.compression import LZ4
 from mirror_connect.kafka_io.records.record_batch import (
+    HEADER,
     BatchView,
     NewRecord,
     ProducerBatch,
@@ -29,7 +31,8 @@ from mirror_connect.kafka_io.records.record_batch import (
     verify,
 )
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
-from tests.fakes.encoded_batches import CODECS, NOW, encode, patched, some_records
+from tests.fakes.encoded_batches import CODECS, NOW, encode, patched, some_records, with_records
+from tests.fakes.lz4_frames import frame
 from tests.paths import FIXTURES, TESTS
 
 SOURCES = {
@@ -144,6 +147,9 @@ def random_sources() -> Iterator[tuple[str, bytes]]:
                 parts.append(encode(records, codec, base=offset, last=last))
                 offset = last + 1 + rng.choice([0, 0, 2])
             yield f"random-{codec_name}-{seed}", b"".join(parts)
+    # Several blocks as Java writes them, whose matches are taken over (docs/decisions/0069).
+    plain = encode(some_records(7, 500, first=FIRST, gaps=True), base=FIRST)
+    yield "long-lz4", with_records(plain, frame(plain[HEADER.size :]), attributes=LZ4)
 
 
 class Judged(NamedTuple):
