@@ -1,10 +1,10 @@
-/* Compresses records whose numbers alone have changed, without a search: the matches of the LZ4 frame that they came in are
-   taken over. A search takes five times as long. There is no substitute in Python: what returns None is compressed anew.
+/* Compresses records of which little has changed, without a search: the matches of the LZ4 frame that they came in are taken
+   over. A search takes three times as long. There is no substitute in Python: what returns None is compressed anew.
 
-   A frame says for each match how far back the same bytes are. Between both places numbers may have become longer or
-   shorter, so the distance changes. Where the bytes of the numbers are not the same any more, a match ends, or it begins
-   behind them. A match is only taken if the new bytes are the same at both places. So whatever the frame says, the result
-   holds the new records.
+   A frame says for each match how far back the same bytes are. Between both places numbers and headers may have become
+   longer or shorter, so the distance changes. Where bytes are not the same any more, a match ends, or it begins behind them.
+   What stays of a record is found by comparing its bytes. A match in it stays, too, if its source is in what stays. Any
+   other match is compared with the new bytes.
 
    Blocks end where those of the source do. They need no other block, as Kafka's Java reader wants it. A frame of other
    kinds (linked blocks, a dictionary, several frames) is left to the caller. */
@@ -35,14 +35,14 @@ static const uint8_t heads[4][HEAD_SIZE] = {
     {0x04, 0x22, 0x4D, 0x18, 0x60, 0x70, 0x73},
 };
 
-/* Where a record and its rest begin, as it was and as it is now. */
+/* Where an old record and its rest begin, and where that ends which stays of the rest; where the former two are now. */
 typedef struct {
-    uint32_t old_at, old_rest;
+    uint32_t old_at, old_rest, old_end;
     uint32_t new_at, new_rest;
 } Place;
 
 /* For each 64 old bytes: `number`, the record that the first of them belongs to, and `moved`, by how much a short match
-   moves that begins here; MIXED: numbers are near. */
+   moves that begins here; MIXED: what does not stay is near. */
 enum { NEARBY_BITS = 6, NEARBY = 1 << NEARBY_BITS };
 #define MIXED INT32_MIN
 
@@ -69,57 +69,7 @@ static inline int32_t moved(const Place *place)
     return (int32_t)(place->new_rest - place->old_rest);
 }
 
-/* 0: the records do not differ in their numbers alone. */
-static int find_places(Records *records, const uint8_t *old, Py_ssize_t count)
-{
-    const uint8_t *was = old, *const old_end = old + records->old_size;
-    const uint8_t *is = records->now, *const new_end = records->now + records->new_size;
-    uint32_t nearby = 0;
-    for (Py_ssize_t number = 0; number < count; number++) {
-        Record before, after;
-        const uint8_t *const was_end = read_record(was, old_end, &before), *const is_end = read_record(is, new_end, &after);
-        if (was_end == NULL || is_end == NULL || before.size != after.size)
-            return 0;
-        records->places[number] = (Place){(uint32_t)(was - old), (uint32_t)(before.rest - old),
-                                          (uint32_t)(is - records->now), (uint32_t)(after.rest - records->now)};
-        const Place *const place = &records->places[number];
-        const uint32_t until = (uint32_t)(was_end - old);
-        for (uint32_t at = nearby << NEARBY_BITS; at < until; at += NEARBY, nearby++) {
-            const int alone = at >= place->old_rest && at + NEARBY + LONGEST_SHORT_MATCH <= until;
-            records->nearby[nearby] = (Nearby){(uint32_t)number, alone ? moved(place) : MIXED};
-        }
-        was = was_end;
-        is = is_end;
-    }
-    records->places[count] = (Place){records->old_size, records->old_size, records->new_size, records->new_size};
-    return was == old_end && is == new_end;
-}
-
-/* The record at an old position, which is not the end. */
-static inline const Place *place_of(const Records *records, uint32_t old)
-{
-    const Place *place = &records->places[records->nearby[old >> NEARBY_BITS].number];
-    while (place[1].old_at <= old)
-        place++;
-    return place;
-}
-
-/* About where an old position is now; exactly in a rest. */
-static inline uint32_t now_at(const Place *place, uint32_t old)
-{
-    if (old >= place->old_rest)
-        return place->new_rest + (old - place->old_rest);
-    const uint32_t into = old - place->old_at, size = place->new_rest - place->new_at;
-    return place->new_at + (into < size ? into : size);
-}
-
-/* Where numbers end next, as an old position. */
-static inline uint32_t next_rest(const Place *place, uint32_t old)
-{
-    return old < place->old_rest ? place->old_rest : place[1].old_rest;
-}
-
-/* How many bytes are the same, at most `limit`. Of the second ones `there` are. */
+/* How many bytes are the same, at most `limit`. At both places are `there`, which may be more. */
 static inline uint32_t same_bytes(const uint8_t *one, const uint8_t *other, uint32_t limit, uint32_t there)
 {
     uint32_t same = 0;
@@ -140,6 +90,75 @@ static inline uint32_t same_bytes(const uint8_t *one, const uint8_t *other, uint
     while (same < limit && one[same] == other[same])
         same++;
     return same;
+}
+
+/* -1: they are not valid. */
+static Py_ssize_t count_records(const uint8_t *at, const uint8_t *end)
+{
+    Py_ssize_t count = 0;
+    for (; at < end; count++) {
+        Record record;
+        if ((at = read_record(at, end, &record)) == NULL)
+            return -1;
+    }
+    return count;
+}
+
+/* Finds each new record among the old ones. 0: they are not as many, or less than half of a record stays. */
+static int find_places(Records *records, const uint8_t *old, Py_ssize_t count)
+{
+    const uint8_t *was = old, *const old_end = old + records->old_size;
+    const uint8_t *is = records->now, *const new_end = records->now + records->new_size;
+    uint32_t nearby = 0;
+    for (Py_ssize_t number = 0; number < count; number++) {
+        Record before = {0, 0, NULL, 0}, after = before;
+        const uint8_t *const was_end = read_record(was, old_end, &before), *const is_end = read_record(is, new_end, &after);
+        if (was_end == NULL || is_end == NULL)
+            return 0;
+        const uint32_t limit = (uint32_t)(before.size < after.size ? before.size : after.size);
+        const uint32_t same = same_bytes(before.rest, after.rest, limit, limit);
+        if (before.size - same > same)
+            return 0;
+        Place *const place = &records->places[number];
+        const uint32_t rest = (uint32_t)(before.rest - old), until = (uint32_t)(was_end - old);
+        *place = (Place){(uint32_t)(was - old), rest, rest + same, (uint32_t)(is - records->now),
+                         (uint32_t)(after.rest - records->now)};
+        for (uint32_t at = nearby << NEARBY_BITS; at < until; at += NEARBY, nearby++) {
+            const int alone = at >= rest && at + NEARBY + LONGEST_SHORT_MATCH <= place->old_end;
+            records->nearby[nearby] = (Nearby){(uint32_t)number, alone ? moved(place) : MIXED};
+        }
+        was = was_end;
+        is = is_end;
+    }
+    records->places[count] =
+        (Place){records->old_size, records->old_size, records->old_size, records->new_size, records->new_size};
+    return was == old_end && is == new_end;
+}
+
+/* The record at an old position, which is not the end. */
+static inline const Place *place_of(const Records *records, uint32_t old)
+{
+    const Place *place = &records->places[records->nearby[old >> NEARBY_BITS].number];
+    while (place[1].old_at <= old)
+        place++;
+    return place;
+}
+
+/* About where an old position is now; exactly in what stays. */
+static inline uint32_t now_at(const Place *place, uint32_t old)
+{
+    if (old >= place->old_rest) {
+        const uint32_t now = place->new_rest + (old - place->old_rest);
+        return now < place[1].new_at ? now : place[1].new_at;
+    }
+    const uint32_t into = old - place->old_at, size = place->new_rest - place->new_at;
+    return place->new_at + (into < size ? into : size);
+}
+
+/* Where the next part begins that stays, as an old position. */
+static inline uint32_t next_rest(const Place *place, uint32_t old)
+{
+    return old < place->old_rest ? place->old_rest : place[1].old_rest;
 }
 
 static inline uint8_t *put_length(uint8_t *out, uint32_t left)
@@ -222,18 +241,18 @@ static inline const uint8_t *read_length(const uint8_t *in, const uint8_t *end, 
     return in;
 }
 
-/* Whether what a match in a rest refers to lies in a rest, too, and both have moved together. */
+/* Whether what a match refers to stays, too, and both have moved together. */
 static inline int stays(const Records *records, const Place *place, uint32_t source, uint32_t length)
 {
     const Nearby *const nearby = &records->nearby[source >> NEARBY_BITS];
     if (nearby->moved != MIXED && length <= LONGEST_SHORT_MATCH)
         return nearby->moved == moved(place);
     const Place *const from = place_of(records, source);
-    return source >= from->old_rest && source + length <= from[1].old_at && moved(from) == moved(place);
+    return source >= from->old_rest && source + length <= from->old_end && moved(from) == moved(place);
 }
 
-/* Passes over sequences that stay: those with short lengths, in a rest and up to the old position `until`, whose matches
-   refer to places where no numbers are near. These are nearly all. Returns where the first other one is. */
+/* Passes over sequences that stay: those with short lengths, up to the old position `until`, whose matches refer to places
+   where all stays. These are nearly all. Returns where the first other one is. */
 static inline const uint8_t *pass_over(const Records *records, const Place *place, const uint8_t *in, const uint8_t *end,
                                        uint32_t begins, uint32_t until, uint32_t *old)
 {
@@ -268,9 +287,9 @@ static uint32_t follow(const Records *records, Block *block, const uint8_t *in, 
         const uint8_t *sequence = in;
         /* Up to where sequences may stay; 0: not here. */
         uint32_t same_until = 0;
-        if (old >= place->old_rest && (same_from != NULL || block->anchor == now_at(place, old))) {
+        if (old >= place->old_rest && old < place->old_end && (same_from != NULL || block->anchor == now_at(place, old))) {
             const uint32_t left = last_end > now_at(place, old) ? last_end - now_at(place, old) : 0;
-            same_until = place[1].old_at - old < left ? place[1].old_at : old + left;
+            same_until = place->old_end - old < left ? place->old_end : old + left;
             in = pass_over(records, place, in, end, begins, same_until, &old);
             if (in != sequence && same_from == NULL)
                 same_from = sequence;
@@ -430,29 +449,30 @@ static uint8_t *write_frame(const Records *records, uint8_t *const frame, const 
 }
 
 const char recompress_doc[] = PyDoc_STR(
-"recompress(frame, old, new, count) -> frame | None\n\n"
-"`new`: the `count` records of `old`, which only differ in their numbers; `frame`: an LZ4 frame of `old`.\n"
-"None also if the result would be an eighth larger than `frame`.");
+"recompress(frame, old, new) -> frame | None\n\n"
+"`frame`: an LZ4 frame of the records `old`; `new`: these with other numbers, or also with other headers.\n"
+"None if they differ more, or if the result would be an eighth larger than `frame`.");
 
 PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *given[3];
     char *content[3];
-    Py_ssize_t sizes[3], count;
-    if (!PyArg_ParseTuple(args, "SSSn", &given[0], &given[1], &given[2], &count))
+    Py_ssize_t sizes[3];
+    if (!PyArg_ParseTuple(args, "SSS", &given[0], &given[1], &given[2]))
         return NULL;
     for (int each = 0; each < 3; each++)
         if (PyBytes_AsStringAndSize(given[each], &content[each], &sizes[each]) < 0)
             return NULL;
-    if (sizes[1] < 1 || sizes[2] < 1 || sizes[0] > MOST_BYTES || sizes[1] > MOST_BYTES || sizes[2] > MOST_BYTES || count < 1 ||
-        count > sizes[1])
+    if (sizes[1] < 1 || sizes[2] < 1 || sizes[0] > MOST_BYTES || sizes[1] > MOST_BYTES || sizes[2] > MOST_BYTES)
         Py_RETURN_NONE;
 
     const uint8_t *const frame = (const uint8_t *)content[0], *const end = frame + sizes[0];
     uint32_t checksum, behind;
     const uint8_t *const first = first_block(frame, end, &checksum, &behind);
     const Py_ssize_t blocks = first == NULL ? -1 : count_blocks(first, end, checksum, behind);
-    if (blocks < 1)
+    const uint8_t *const old = (const uint8_t *)content[1];
+    const Py_ssize_t count = count_records(old, old + sizes[1]);
+    if (blocks < 1 || count < 1)
         Py_RETURN_NONE;
     Records records = {(const uint8_t *)content[2], NULL, NULL, (uint32_t)sizes[1], (uint32_t)sizes[2]};
     /* What a block can be longer than its bytes, where nothing of it is found twice. */
@@ -467,7 +487,7 @@ PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)
     } else {
         const uint8_t *written = NULL;
         Py_BEGIN_ALLOW_THREADS
-        if (find_places(&records, (const uint8_t *)content[1], count))
+        if (find_places(&records, old, count))
             written = write_frame(&records, out, first, full_size(frame), checksum);
         Py_END_ALLOW_THREADS
         if (written == NULL || written - out > sizes[0] + sizes[0] / 8) {

@@ -37,9 +37,12 @@ _MASK: Final = (1 << 64) - 1
 
 
 def rewrite(
-    view: BatchView, data: bytes, from_offset: int, most_records: int, most_bytes: float
+    view: BatchView, data: bytes, from_offset: int, most_records: int, most_bytes: float, *, whole: bytes | None
 ) -> Generator[ProducerBatch, None, int | None]:
-    """See record_rewrite.rewrite; `data`: the decompressed records. Returns where Python must continue, None at the end."""
+    """See record_rewrite.rewrite; `data`: the decompressed records. Returns where Python must continue, None at the end.
+
+    `whole`: what the records of `view` decompress to, which is not `data` after steps; None if hardly any of it stays.
+    """
     if functions is None or not _has_offsets(view):
         return from_offset
     timestamp = view.max_timestamp if view.log_append_time else None
@@ -69,11 +72,10 @@ def rewrite(
             return None
         previous = _ends(ranges)[1]
         last = previous if left else view.last_offset
-        packed = (
-            functions.recompress(view.records, data, records, kept)
-            if view.codec == LZ4 and kept == view.count
-            else None
-        )
+        packed = None
+        if view.codec == LZ4 and not left and whole is not None:
+            packed = functions.recompress(view.records, whole, records)
+        whole = None
         yield _batch(records, kept, (begins, last), view.codec, (base, latest), ranges=ranges, packed=packed)
         begins = last + 1
     return None

@@ -60,8 +60,10 @@ def rewrite(
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
     data, transformed_here = decompress_records(view), False
+    before: bytes | None = data
     if steps and view.magic >= 2:
         if looks_into_json(steps):
+            before = None
             after, kept, filtered, failed = transform_json(data, view, from_offset, steps, on_error)
         else:
             after, kept = transform(data, view.count, only_bytes(steps), view.base_offset)
@@ -87,7 +89,7 @@ def rewrite(
         return
     left: int | None = from_offset
     if view.magic >= 2:
-        left = yield from compiled.rewrite(view, data, from_offset, REWRITTEN_RECORDS, most_bytes)
+        left = yield from compiled.rewrite(view, data, from_offset, REWRITTEN_RECORDS, most_bytes, whole=before)
     if left is not None:
         records, codec = read_batch(view, data)
         if steps and view.magic < 2:
