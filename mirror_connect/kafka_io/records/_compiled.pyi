@@ -1,5 +1,7 @@
 """What _compiled.c offers. None: the bytes are not as expected, and the Python code is to read them."""
 
+from collections.abc import Sequence
+
 # Whether `merge_plain` can check CRCs: not every processor computes them.
 CHECKS_CRCS: bool
 
@@ -19,7 +21,7 @@ def repack(
     most_bytes: float,
     /,
 ) -> tuple[bytes, int, int, int, int, int, tuple[tuple[int, int], ...], int] | None: ...
-def recompress(frame: bytes, old: bytes, new: bytes, /) -> bytes | None: ...
+def recompress(parts: Sequence[tuple[bytes, bytes]], new: bytes, /) -> bytes | None: ...
 def merge(parts: list[tuple[bytes, int, int]], /) -> bytes | None: ...
 def take(
     buffer: bytes | bytearray | memoryview, at: int, wanted: int, check_crcs: bool, append_time: bool, /

@@ -104,11 +104,12 @@ static Py_ssize_t count_records(const uint8_t *at, const uint8_t *end)
     return count;
 }
 
-/* Finds each new record among the old ones. 0: they are not as many, or less than half of a record stays. */
-static int find_places(Records *records, const uint8_t *old, Py_ssize_t count)
+/* Finds the new one of each old record, up to `new_end`, and sets the new size. 0: they are too few, or less than half of a
+   record stays. */
+static int find_places(Records *records, const uint8_t *old, Py_ssize_t count, const uint8_t *new_end)
 {
     const uint8_t *was = old, *const old_end = old + records->old_size;
-    const uint8_t *is = records->now, *const new_end = records->now + records->new_size;
+    const uint8_t *is = records->now;
     uint32_t nearby = 0;
     for (Py_ssize_t number = 0; number < count; number++) {
         Record before = {0, 0, NULL, 0}, after = before;
@@ -130,9 +131,10 @@ static int find_places(Records *records, const uint8_t *old, Py_ssize_t count)
         was = was_end;
         is = is_end;
     }
+    records->new_size = (uint32_t)(is - records->now);
     records->places[count] =
         (Place){records->old_size, records->old_size, records->old_size, records->new_size, records->new_size};
-    return was == old_end && is == new_end;
+    return was == old_end;
 }
 
 /* The record at an old position, which is not the end. */
@@ -350,38 +352,36 @@ static inline void put_little_endian(uint8_t *at, uint32_t number)
         at[byte] = (uint8_t)(number >> 8 * byte);
 }
 
-/* Where the first block of a frame is; `checksum`: bytes behind each block. NULL: it is not a frame that is followed. */
-static const uint8_t *first_block(const uint8_t *frame, const uint8_t *end, uint32_t *checksum, uint32_t *behind)
+/* What the head of a frame says: where its blocks are, what a full one has, and how many bytes follow each. */
+typedef struct {
+    const uint8_t *blocks;
+    uint32_t full, checksum;
+} Head;
+
+/* How many blocks a frame has; -1: it is none that is followed, it is cut off, or something is behind it. */
+static Py_ssize_t read_head(const uint8_t *frame, const uint8_t *end, Head *head)
 {
     if (end - frame < HEAD_SIZE || memcmp(frame, heads[0], MAGIC_SIZE) != 0)
-        return NULL;
+        return -1;
     const uint8_t flags = frame[FLAGS_AT];
-    if ((flags & VERSION_BITS) != VERSION || !(flags & INDEPENDENT) || flags & DICTIONARY)
-        return NULL;
-    *checksum = flags & BLOCK_CHECKSUM ? CHECKSUM_SIZE : 0;
-    *behind = END_MARK + (flags & CONTENT_CHECKSUM ? CHECKSUM_SIZE : 0);
-    const Py_ssize_t head = HEAD_SIZE + (flags & CONTENT_SIZE ? CONTENT_SIZE_SIZE : 0);
-    return end - frame < head ? NULL : frame + head;
-}
-
-/* Of a full block, by the head of its frame. */
-static uint32_t full_size(const uint8_t *frame)
-{
     const unsigned code = frame[FLAGS_AT + 1] >> 4 & 7;
-    return SMALLEST_BLOCK << 2 * (code < FIRST_CODE ? 0 : code - FIRST_CODE);
-}
-
-/* How many blocks a frame has; -1: it is cut off, or something is behind it. */
-static Py_ssize_t count_blocks(const uint8_t *in, const uint8_t *end, uint32_t checksum, uint32_t behind)
-{
+    if ((flags & VERSION_BITS) != VERSION || !(flags & INDEPENDENT) || flags & DICTIONARY || code < FIRST_CODE)
+        return -1;
+    head->full = SMALLEST_BLOCK << 2 * (code - FIRST_CODE);
+    head->checksum = flags & BLOCK_CHECKSUM ? CHECKSUM_SIZE : 0;
+    const Py_ssize_t behind = END_MARK + (flags & CONTENT_CHECKSUM ? CHECKSUM_SIZE : 0);
+    const Py_ssize_t size = HEAD_SIZE + (flags & CONTENT_SIZE ? CONTENT_SIZE_SIZE : 0);
+    if (end - frame < size)
+        return -1;
+    const uint8_t *in = head->blocks = frame + size;
     for (Py_ssize_t blocks = 0; end - in >= BLOCK_HEAD; blocks++) {
-        const uint32_t size = little_endian(in) & ~STORED;
+        const uint32_t block = little_endian(in) & ~STORED;
         if (little_endian(in) == 0)
-            return end - in == (Py_ssize_t)behind ? blocks : -1;
+            return end - in == behind ? blocks : -1;
         in += BLOCK_HEAD;
-        if (size > (uint64_t)(end - in) || checksum > (uint64_t)(end - in) - size)
+        if (block > (uint64_t)(end - in) || head->checksum > (uint64_t)(end - in) - block)
             return -1;
-        in += size + checksum;
+        in += block + head->checksum;
     }
     return -1;
 }
@@ -404,12 +404,11 @@ static uint32_t write_block(const Records *records, Block *block, const uint8_t 
     return 0;
 }
 
-/* Writes the frame. Returns its end; NULL: the old one is not valid, or a new block is larger than any may be. */
-static uint8_t *write_frame(const Records *records, uint8_t *const frame, const uint8_t *in, uint32_t full, uint32_t checksum)
+/* Writes the blocks of a frame. Returns their end; NULL: the old ones are not valid. `largest`: what a block has at most. */
+static uint8_t *write_blocks(const Records *records, uint8_t *out, const uint8_t *in, const Head *old_head, uint32_t *largest)
 {
-    uint8_t *out = frame + HEAD_SIZE;
-    uint32_t old = 0, begins = 0, largest = 0;
-    for (uint32_t head; (head = little_endian(in)) != 0; in += (head & ~STORED) + checksum) {
+    uint32_t old = 0, begins = 0;
+    for (uint32_t head; (head = little_endian(in)) != 0; in += (head & ~STORED) + old_head->checksum) {
         const uint32_t size = head & ~STORED;
         in += BLOCK_HEAD;
         Block block = {out + BLOCK_HEAD, begins, 0, begins};
@@ -418,13 +417,13 @@ static uint8_t *write_frame(const Records *records, uint8_t *const frame, const 
                 return NULL;
             old += size;
             block.ends = old == records->old_size ? records->new_size : now_at(place_of(records, old), old);
-        } else if ((old = write_block(records, &block, in, size, old, full)) == 0) {
+        } else if ((old = write_block(records, &block, in, size, old, old_head->full)) == 0) {
             return NULL;
         }
         uint32_t now = block.ends - begins;
         if (now == 0)
             continue;
-        largest = now > largest ? now : largest;
+        *largest = now > *largest ? now : *largest;
         if (!(head & STORED))
             put_literals(records, &block, block.ends, 0);
         const uint32_t packed = (uint32_t)(block.at - out) - BLOCK_HEAD;
@@ -438,10 +437,77 @@ static uint8_t *write_frame(const Records *records, uint8_t *const frame, const 
         out += BLOCK_HEAD + now;
         begins = block.ends;
     }
+    return old == records->old_size && begins == records->new_size ? out : NULL;
+}
+
+/* A frame, and the records that it decompresses to. */
+typedef struct {
+    const uint8_t *frame, *end;
+    const uint8_t *old;
+    Py_ssize_t old_size, records;
+    Head head;
+} Part;
+
+/* 0 with an exception: the item is not a tuple of these types. */
+static int take_part(PyObject *item, Part *part)
+{
+    PyObject *frame, *old;
+    char *content;
+    Py_ssize_t size;
+    if (!PyTuple_Check(item)) {
+        PyErr_SetString(PyExc_TypeError, "a part is a tuple");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(item, "SS", &frame, &old) || PyBytes_AsStringAndSize(frame, &content, &size) < 0)
+        return 0;
+    part->frame = (const uint8_t *)content;
+    part->end = part->frame + size;
+    if (PyBytes_AsStringAndSize(old, &content, &part->old_size) < 0)
+        return 0;
+    part->old = (const uint8_t *)content;
+    return 1;
+}
+
+/* The room for the result; 0: a part is none that is followed. */
+static size_t needed_room(Part *parts, Py_ssize_t count, size_t new_size)
+{
+    /* What a block can be longer than its bytes, where nothing of it is found twice. */
+    size_t room = new_size + new_size / LENGTH_BYTE + HEAD_SIZE + END_MARK + 2 * AT_ONCE;
+    for (Part *part = parts; part < parts + count; part++) {
+        const Py_ssize_t blocks = read_head(part->frame, part->end, &part->head);
+        if (blocks < 1 || part->old_size < 1 || part->old_size > MOST_BYTES)
+            return 0;
+        part->records = count_records(part->old, part->old + part->old_size);
+        if (part->records < 1)
+            return 0;
+        room += (size_t)blocks * (BLOCK_HEAD + AT_ONCE);
+    }
+    return room;
+}
+
+/* Writes the frame. Returns its end; NULL: there is none. `memory`: whether there was enough. */
+static uint8_t *write_frame(uint8_t *const frame, const Part *parts, Py_ssize_t count, const uint8_t *now,
+                            const uint8_t *const new_end, int *memory)
+{
+    uint8_t *out = frame + HEAD_SIZE;
+    uint32_t largest = 0;
+    for (const Part *part = parts; out != NULL && part < parts + count; part++) {
+        Records records = {now, NULL, NULL, (uint32_t)part->old_size, 0};
+        records.places = malloc(((size_t)part->records + 1) * sizeof(Place));
+        records.nearby = malloc((((size_t)part->old_size >> NEARBY_BITS) + 1) * sizeof(Nearby));
+        *memory = records.places != NULL && records.nearby != NULL;
+        if (*memory && find_places(&records, part->old, part->records, new_end))
+            out = write_blocks(&records, out, part->head.blocks, &part->head, &largest);
+        else
+            out = NULL;
+        now += records.new_size;
+        free(records.places);
+        free(records.nearby);
+    }
     unsigned code = 0;
     while (code < LARGEST_CODE && largest > SMALLEST_BLOCK << 2 * code)
         code++;
-    if (old != records->old_size || begins != records->new_size || largest > SMALLEST_BLOCK << 2 * code)
+    if (out == NULL || now != new_end || largest > SMALLEST_BLOCK << 2 * code)
         return NULL;
     memcpy(frame, heads[code], HEAD_SIZE);
     put_little_endian(out, 0);
@@ -449,56 +515,57 @@ static uint8_t *write_frame(const Records *records, uint8_t *const frame, const 
 }
 
 const char recompress_doc[] = PyDoc_STR(
-"recompress(frame, old, new) -> frame | None\n\n"
-"`frame`: an LZ4 frame of the records `old`; `new`: these with other numbers, or also with other headers.\n"
-"None if they differ more, or if the result would be an eighth larger than `frame`.");
+"recompress([(frame, old), …], new) -> frame | None\n\n"
+"`frame`: an LZ4 frame of the records `old`; `new`: those of all of them with other numbers, or also with other headers.\n"
+"None if they differ more, or if the result would be an eighth larger than the frames.");
 
 PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *given[3];
-    char *content[3];
-    Py_ssize_t sizes[3];
-    if (!PyArg_ParseTuple(args, "SSS", &given[0], &given[1], &given[2]))
+    PyObject *given, *records;
+    char *content;
+    Py_ssize_t size, before = 0;
+    if (!PyArg_ParseTuple(args, "OS", &given, &records) || PyBytes_AsStringAndSize(records, &content, &size) < 0)
         return NULL;
-    for (int each = 0; each < 3; each++)
-        if (PyBytes_AsStringAndSize(given[each], &content[each], &sizes[each]) < 0)
-            return NULL;
-    if (sizes[1] < 1 || sizes[2] < 1 || sizes[0] > MOST_BYTES || sizes[1] > MOST_BYTES || sizes[2] > MOST_BYTES)
-        Py_RETURN_NONE;
-
-    const uint8_t *const frame = (const uint8_t *)content[0], *const end = frame + sizes[0];
-    uint32_t checksum, behind;
-    const uint8_t *const first = first_block(frame, end, &checksum, &behind);
-    const Py_ssize_t blocks = first == NULL ? -1 : count_blocks(first, end, checksum, behind);
-    const uint8_t *const old = (const uint8_t *)content[1];
-    const Py_ssize_t count = count_records(old, old + sizes[1]);
-    if (blocks < 1 || count < 1)
-        Py_RETURN_NONE;
-    Records records = {(const uint8_t *)content[2], NULL, NULL, (uint32_t)sizes[1], (uint32_t)sizes[2]};
-    /* What a block can be longer than its bytes, where nothing of it is found twice. */
-    const size_t room = (size_t)sizes[2] + (size_t)sizes[2] / 255 + (size_t)blocks * (BLOCK_HEAD + AT_ONCE) + HEAD_SIZE +
-                        END_MARK + 2 * AT_ONCE;
-    records.places = malloc(((size_t)count + 1) * sizeof(Place));
-    records.nearby = malloc((((size_t)sizes[1] >> NEARBY_BITS) + 1) * sizeof(Nearby));
-    uint8_t *const out = malloc(room);
+    PyObject *const listed = PySequence_Tuple(given); /* keeps the bytes alive while others run */
+    if (listed == NULL)
+        return NULL;
+    const Py_ssize_t count = PyTuple_Size(listed);
     PyObject *result = NULL;
-    if (records.places == NULL || records.nearby == NULL || out == NULL) {
+    uint8_t *out = NULL;
+    Part *const parts = calloc((size_t)count + 1, sizeof(Part));
+    if (parts == NULL) {
         PyErr_NoMemory();
-    } else {
-        const uint8_t *written = NULL;
-        Py_BEGIN_ALLOW_THREADS
-        if (find_places(&records, old, count))
-            written = write_frame(&records, out, first, full_size(frame), checksum);
-        Py_END_ALLOW_THREADS
-        if (written == NULL || written - out > sizes[0] + sizes[0] / 8) {
-            Py_INCREF(Py_None);
-            result = Py_None;
-        } else {
-            result = PyBytes_FromStringAndSize((const char *)out, written - out);
-        }
+        goto done;
     }
-    free(records.places);
-    free(records.nearby);
+    for (Py_ssize_t each = 0; each < count; each++) {
+        if (!take_part(PyTuple_GetItem(listed, each), &parts[each]))
+            goto done;
+        before += parts[each].end - parts[each].frame;
+    }
+    const uint8_t *const now = (const uint8_t *)content;
+    const size_t room = size < 1 || size > MOST_BYTES ? 0 : needed_room(parts, count, (size_t)size);
+    if (room != 0 && (out = malloc(room)) == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    const uint8_t *written = NULL;
+    int memory = 1;
+    if (room != 0) {
+        Py_BEGIN_ALLOW_THREADS
+        written = write_frame(out, parts, count, now, now + size, &memory);
+        Py_END_ALLOW_THREADS
+    }
+    if (!memory) {
+        PyErr_NoMemory();
+    } else if (written == NULL || written - out > before + before / 8) {
+        Py_INCREF(Py_None);
+        result = Py_None;
+    } else {
+        result = PyBytes_FromStringAndSize((const char *)out, written - out);
+    }
+done:
     free(out);
+    free(parts);
+    Py_DECREF(listed);
     return result;
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mirror_connect.kafka_io.records import compiled, varint
-from mirror_connect.kafka_io.records.compression import CodecError, DecompressesTooMuchError, compress, decompress
+from mirror_connect.kafka_io.records.compression import CodecError, DecompressesTooMuchError, decompress
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, ProducerBatch
 from mirror_connect.kafka_io.records.unpacked_records import reason_of
 
@@ -41,7 +41,7 @@ def merge(batches: Sequence[ProducerBatch]) -> tuple[ProducerBatch, int]:
             else:
                 ranges.append((start, length))
     merged = ProducerBatch(
-        compress(first.codec, records),
+        compiled.compress_merged(batches[:used], decompressed, records),
         sum(each.count for each in batches[:used]),
         first.first_offset,
         batches[used - 1].last_offset,

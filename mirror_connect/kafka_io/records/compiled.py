@@ -31,6 +31,8 @@ functions = _compiled
 
 # At most so many records are merged at a time: the event loop continues within a millisecond.
 PLAIN_RECORDS: Final = 20_000
+# A batch whose blocks are kept when it is merged.
+_WORTH_A_BLOCK: Final = 32 << 10
 # Offsets without gaps: first, count.
 _Ranges = tuple[tuple[int, int], ...]
 _MASK: Final = (1 << 64) - 1
@@ -74,7 +76,7 @@ def rewrite(
         last = previous if left else view.last_offset
         packed = None
         if view.codec == LZ4 and not left and whole is not None:
-            packed = functions.recompress(view.records, whole, records)
+            packed = functions.recompress([(view.records, whole)], records)
         whole = None
         yield _batch(records, kept, (begins, last), view.codec, (base, latest), ranges=ranges, packed=packed)
         begins = last + 1
@@ -113,6 +115,16 @@ def merge(batches: Sequence[ProducerBatch], decompressed: Sequence[bytes]) -> by
             for each, data in zip(batches, decompressed, strict=False)
         ]
     )
+
+
+def compress_merged(batches: Sequence[ProducerBatch], decompressed: Sequence[bytes], records: bytes) -> bytes:
+    """The merged records of these batches, compressed."""
+    packed = None
+    # Blocks of less have fewer matches than one block of all would have.
+    if functions is not None and batches[0].codec == LZ4 and len(records) >= len(decompressed) * _WORTH_A_BLOCK:
+        parts = [(each.records, data) for each, data in zip(batches, decompressed, strict=False)]
+        packed = functions.recompress(parts, records)
+    return compress(batches[0].codec, records) if packed is None else packed
 
 
 def split(

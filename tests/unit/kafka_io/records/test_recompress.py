@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from mirror_connect.kafka_io.records import compiled
+from mirror_connect.kafka_io.records.batch_merge import merge
 from mirror_connect.kafka_io.records.compression import LZ4, compress, decompress
-from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME
+from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME, ProducerBatch
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from tests.fakes import lz4_frames
 from tests.fakes.lz4_frames import BLOCK_CHECKSUM, CONTENT_CHECKSUM, CONTENT_SIZE, INDEPENDENT, frame
@@ -23,7 +24,6 @@ from tests.unit.kafka_io.records.test_compiled import view_of
 pytestmark = needs_compiler
 
 WORDS = [bytes(random.Random(0).choices(b"abcdefgh ", k=size)) for size in (3, 4, 5, 7, 9, 12, 20, 33, 64, 300)]
-numbers = some.one_of(some.integers(0, 200), some.integers(0, 5), some.integers(-(1 << 40), 1 << 40))
 
 
 @some.composite
@@ -52,7 +52,7 @@ def changed_records(draw: some.DrawFn) -> tuple[bytes, bytes]:
 
 def recompressed(packed: bytes, old: bytes, new: bytes) -> bytes | None:
     assert compiled.functions is not None
-    return compiled.functions.recompress(packed, old, new)
+    return compiled.functions.recompress([(packed, old)], new)
 
 
 @given(
@@ -69,6 +69,34 @@ def test_a_frame_holds_the_new_records_and_is_as_lz4_wants_it(
     if found is not None:
         assert b"".join(lz4_frames.blocks(found)) == new
         assert decompress(LZ4, found) == new
+
+
+@given(some.lists(changed_records(), min_size=2, max_size=4), some.sampled_from([300, 64 << 10]))
+def test_a_frame_of_several_holds_the_records_of_all(records: list[tuple[bytes, bytes]], block: int) -> None:
+    assert compiled.functions is not None
+    new = b"".join(after for _, after in records)
+    found = compiled.functions.recompress([(frame(old, block), old) for old, _ in records], new)
+    if found is not None:
+        assert b"".join(lz4_frames.blocks(found)) == decompress(LZ4, found) == new
+
+
+@pytest.mark.parametrize(
+    ("count", "blocks"), [pytest.param(100, 6, id="long_ones"), pytest.param(5, 1, id="short_ones")]
+)
+def test_long_batches_keep_their_blocks_when_they_are_merged_and_short_ones_become_one(count: int, blocks: int) -> None:
+    old = b"".join(encoded_record(timestamp=0, offset=at, rest=dice_text(1_000)) for at in range(count))
+    ends = [(at * count, (at + 1) * count - 1) for at in range(3)]
+    merged, used = merge([ProducerBatch(frame(old), count, first, last, LZ4, 7, 9) for first, last in ends])
+    found = lz4_frames.blocks(merged.records)
+    assert (used, merged.count, len(found)) == (3, 3 * count, blocks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "functions", None)
+        again, _ = merge([ProducerBatch(frame(old), count, first, last, LZ4, 7, 9) for first, last in ends])
+    assert b"".join(found) == decompress(LZ4, again.records)
+
+
+def dice_text(size: int) -> bytes:
+    return b"".join(random.Random(size).choices(WORDS, k=size))[:size]
 
 
 def text_records(count: int, size: int, **numbers: int) -> tuple[bytes, bytes]:
