@@ -3,8 +3,9 @@
 
    A frame says for each match how far back the same bytes are. Between both places numbers and headers may have become
    longer or shorter, so the distance changes. Where bytes are not the same any more, a match ends, or it begins behind them.
-   What stays of a record is found by comparing its bytes. A match in it stays, too, if its source is in what stays. Any
-   other match is compared with the new bytes.
+   What stays of a record is found by comparing its old bytes with the new ones. Sequences in it are copied from the frame
+   as they are, if the sources of their matches stay, too. So the old bytes have to be all that the frame decompresses to.
+   Any other match is compared with the new bytes, and other literals are written from them.
 
    Blocks end where those of the source do. They need no other block, as Kafka's Java reader wants it. A frame of other
    kinds (linked blocks, a dictionary, several frames) is left to the caller. */
@@ -275,7 +276,8 @@ static inline const uint8_t *pass_over(const Records *records, const Place *plac
     return in;
 }
 
-/* Follows an old block. Returns the old position of its end; 0 if it is not valid. What is not written yet are literals. */
+/* Follows an old block. Returns the old position of its end; 0 if it is not valid. That does not depend on `block->ends`,
+   which may be wrong. What is not written yet are literals. */
 static uint32_t follow(const Records *records, Block *block, const uint8_t *in, const uint8_t *end, const uint32_t begins)
 {
     if (begins == records->old_size)
@@ -289,6 +291,7 @@ static uint32_t follow(const Records *records, Block *block, const uint8_t *in, 
         const uint8_t *sequence = in;
         /* Up to where sequences may stay; 0: not here. */
         uint32_t same_until = 0;
+        /* Behind the last record, `place` is still that one. */
         if (old >= place->old_rest && old < place->old_end && (same_from != NULL || block->anchor == now_at(place, old))) {
             const uint32_t left = last_end > now_at(place, old) ? last_end - now_at(place, old) : 0;
             same_until = place->old_end - old < left ? place->old_end : old + left;
@@ -468,17 +471,20 @@ static int take_part(PyObject *item, Part *part)
     return 1;
 }
 
-/* The room for the result; 0: a part is none that is followed. */
-static size_t needed_room(Part *parts, Py_ssize_t count, size_t new_size)
+/* Reads the heads of all parts and counts their records. Returns the room for the result; 0: a part is none that is followed,
+   or they have more records than fit into so many new bytes. */
+static size_t prepare_parts(Part *parts, Py_ssize_t count, size_t new_size)
 {
-    /* What a block can be longer than its bytes, where nothing of it is found twice. */
+    /* Each sequence stands for new bytes of its own, and is longer than these only by a byte for each 255 literals. A block
+       has a head, and a token more. */
+    size_t records = 0;
     size_t room = new_size + new_size / LENGTH_BYTE + HEAD_SIZE + END_MARK + 2 * AT_ONCE;
     for (Part *part = parts; part < parts + count; part++) {
         const Py_ssize_t blocks = read_head(part->frame, part->end, &part->head);
-        if (blocks < 1 || part->old_size < 1 || part->old_size > MOST_BYTES)
+        if (blocks < 1 || part->old_size < 1 || part->old_size > MOST_BYTES || part->end - part->frame > MOST_BYTES)
             return 0;
         part->records = count_records(part->old, part->old + part->old_size);
-        if (part->records < 1)
+        if (part->records < 1 || (records += (size_t)part->records) > new_size / (1 + FEWEST_BYTES))
             return 0;
         room += (size_t)blocks * (BLOCK_HEAD + AT_ONCE);
     }
@@ -516,7 +522,7 @@ static uint8_t *write_frame(uint8_t *const frame, const Part *parts, Py_ssize_t 
 
 const char recompress_doc[] = PyDoc_STR(
 "recompress([(frame, old), …], new) -> frame | None\n\n"
-"`frame`: an LZ4 frame of the records `old`; `new`: those of all of them with other numbers, or also with other headers.\n"
+"`old`: the records that the LZ4 frame decompresses to, all of them; `new`: those of all of them with other numbers, or also with other headers.\n"
 "None if they differ more, or if the result would be an eighth larger than the frames.");
 
 PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)
@@ -543,7 +549,11 @@ PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)
         before += parts[each].end - parts[each].frame;
     }
     const uint8_t *const now = (const uint8_t *)content;
-    const size_t room = size < 1 || size > MOST_BYTES ? 0 : needed_room(parts, count, (size_t)size);
+    size_t room = 0;
+    Py_BEGIN_ALLOW_THREADS
+    if (size >= 1 && size <= MOST_BYTES)
+        room = prepare_parts(parts, count, (size_t)size);
+    Py_END_ALLOW_THREADS
     if (room != 0 && (out = malloc(room)) == NULL) {
         PyErr_NoMemory();
         goto done;

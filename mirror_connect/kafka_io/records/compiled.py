@@ -121,8 +121,9 @@ def compress_merged(batches: Sequence[ProducerBatch], decompressed: Sequence[byt
     """The merged records of these batches, compressed."""
     packed = None
     # Blocks of less have fewer matches than one block of all would have.
-    if functions is not None and batches[0].codec == LZ4 and len(records) >= len(decompressed) * _WORTH_A_BLOCK:
-        parts = [(each.records, data) for each, data in zip(batches, decompressed, strict=False)]
+    long = len(records) >= len(decompressed) * _WORTH_A_BLOCK
+    if functions is not None and long and all(each.codec == LZ4 for each in batches):
+        parts = [(each.records, data) for each, data in zip(batches, decompressed, strict=True)]
         packed = functions.recompress(parts, records)
     return compress(batches[0].codec, records) if packed is None else packed
 
