@@ -113,7 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What is to be measured, by the name its figures are kept under."""
     durations: Durations = QUICK if options.quick else FULL
-    sides: list[str] = options.side or [MM2, OURS]
     for case in options.case or (*FULL_PROFILES, *OTHERS):
         profile = next((each for each in PROFILES if each.name == case), None)
         if profile is not None:
@@ -140,8 +139,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "compute": compute,
                 "transforms": transforms,
             }[case]
-            if case == "far" and not options.side:
-                sides = [MM2_TUNED, OURS]
+            sides: list[str] = options.side or [MM2_TUNED if case == "far" else MM2, OURS]
             yield case, partial(module.measure, durations, console, sides)
 
 

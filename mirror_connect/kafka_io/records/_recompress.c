@@ -254,6 +254,21 @@ static inline int stays(const Records *records, const Place *place, uint32_t sou
     return source >= from->old_rest && source + length <= from->old_end && moved(from) == moved(place);
 }
 
+/* Takes over a match of which all stays, and all that it refers to; 0: it is not such a match. They may have moved apart. */
+static inline int take_whole(const Records *records, Block *block, const Place *place, uint32_t match, uint32_t length,
+                             uint32_t distance, uint32_t last_end)
+{
+    const Place *const from = place_of(records, match - distance);
+    if (match < place->old_rest || match + length > place->old_end || match - distance < from->old_rest ||
+        match - distance + length > from->old_end)
+        return 0;
+    const uint32_t at = now_at(place, match), apart = at - now_at(from, match - distance);
+    if (at < block->anchor || at + length > last_end || apart > FARTHEST_MATCH)
+        return 0;
+    put_match(records, block, at, apart, length);
+    return 1;
+}
+
 /* Passes over sequences that stay: those with short lengths, up to the old position `until`, whose matches refer to places
    where all stays. These are nearly all. Returns where the first other one is. */
 static inline const uint8_t *pass_over(const Records *records, const Place *place, const uint8_t *in, const uint8_t *end,
@@ -337,7 +352,8 @@ static uint32_t follow(const Records *records, Block *block, const uint8_t *in, 
         while (place[1].old_at <= match)
             place++;
         old = match + (uint32_t)length;
-        take_match(records, block, place, match, old, distance);
+        if (!take_whole(records, block, place, match, (uint32_t)length, distance, last_end))
+            take_match(records, block, place, match, old, distance);
         while (place[1].old_at <= old && old < records->old_size)
             place++;
     }
