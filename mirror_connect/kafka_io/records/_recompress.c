@@ -172,11 +172,17 @@ static inline uint8_t *put_length(uint8_t *out, uint32_t left)
     return out;
 }
 
+/* What a token says of a length. */
+static inline uint32_t short_length(uint32_t length)
+{
+    return length < LONG_LENGTH ? length : LONG_LENGTH;
+}
+
 /* The literals from the anchor on, and a token for them and a match of `beyond` bytes more than the shortest. */
 static inline void put_literals(const Records *records, Block *block, uint32_t until, uint32_t beyond)
 {
     const uint32_t literals = until - block->anchor;
-    *block->at++ = (uint8_t)((literals < LONG_LENGTH ? literals : LONG_LENGTH) << 4 | (beyond < LONG_LENGTH ? beyond : LONG_LENGTH));
+    *block->at++ = (uint8_t)(short_length(literals) << 4 | short_length(beyond));
     if (literals >= LONG_LENGTH)
         block->at = put_length(block->at, literals - LONG_LENGTH);
     /* Most are few. There is room for more behind what is written. */
@@ -217,7 +223,8 @@ static void take_match(const Records *records, Block *block, const Place *place,
             return;
         if (source >= block->begins && source < at && at - source <= FARTHEST_MATCH) {
             const uint32_t room = block->ends - LAST_LITERALS - at, left = until - old;
-            const uint32_t same = same_bytes(records->now + source, records->now + at, left < room ? left : room, records->new_size - at);
+            const uint32_t limit = left < room ? left : room, there = records->new_size - at;
+            const uint32_t same = same_bytes(records->now + source, records->now + at, limit, there);
             if (same >= SHORTEST_MATCH) {
                 put_match(records, block, at, at - source, same);
                 old += same;
@@ -405,10 +412,10 @@ static Py_ssize_t read_head(const uint8_t *frame, const uint8_t *end, Head *head
     return -1;
 }
 
-/* Writes a block that had `size` bytes and began at an old position. Returns the old position of its end; 0: it is not valid.
-
-   Where it ends has to be known before. Nearly all blocks but the last are full. */
-static uint32_t write_block(const Records *records, Block *block, const uint8_t *in, uint32_t size, uint32_t begins, uint32_t full)
+/* Writes a block that had `size` bytes and began at an old position. Returns the old position of its end; 0: it is not
+   valid. Where it ends has to be known before. Nearly all blocks but the last are full. */
+static uint32_t write_block(const Records *records, Block *block, const uint8_t *in, uint32_t size, uint32_t begins,
+                            uint32_t full)
 {
     const Block before = *block;
     uint32_t expected = records->old_size - begins < full ? records->old_size : begins + full;
@@ -424,7 +431,8 @@ static uint32_t write_block(const Records *records, Block *block, const uint8_t 
 }
 
 /* Writes the blocks of a frame. Returns their end; NULL: the old ones are not valid. `largest`: what a block has at most. */
-static uint8_t *write_blocks(const Records *records, uint8_t *out, const uint8_t *in, const Head *old_head, uint32_t *largest)
+static uint8_t *write_blocks(const Records *records, uint8_t *out, const uint8_t *in, const Head *old_head,
+                             uint32_t *largest)
 {
     uint32_t old = 0, begins = 0;
     for (uint32_t head; (head = little_endian(in)) != 0; in += (head & ~STORED) + old_head->checksum) {
@@ -487,8 +495,8 @@ static int take_part(PyObject *item, Part *part)
     return 1;
 }
 
-/* Reads the heads of all parts and counts their records. Returns the room for the result; 0: a part is none that is followed,
-   or they have more records than fit into so many new bytes. */
+/* Reads the heads of all parts and counts their records. Returns the room for the result; 0: a part is none that is
+   followed, or they have more records than fit into so many new bytes. */
 static size_t prepare_parts(Part *parts, Py_ssize_t count, size_t new_size)
 {
     /* Each sequence stands for new bytes of its own, and is longer than these only by a byte for each 255 literals. A block
@@ -538,7 +546,8 @@ static uint8_t *write_frame(uint8_t *const frame, const Part *parts, Py_ssize_t 
 
 const char recompress_doc[] = PyDoc_STR(
 "recompress([(frame, old), …], new) -> frame | None\n\n"
-"`old`: the records that the LZ4 frame decompresses to, all of them; `new`: those of all of them with other numbers, or also with other headers.\n"
+"`old`: the records that the LZ4 frame decompresses to, all of them; `new`: those of all of them with\n"
+"other numbers, or also with other headers.\n"
 "None if they differ more, or if the result would be an eighth larger than the frames.");
 
 PyObject *recompress(PyObject *Py_UNUSED(module), PyObject *args)

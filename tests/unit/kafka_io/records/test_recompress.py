@@ -181,13 +181,14 @@ def test_new_headers_need_no_search_and_dropped_records_do() -> None:
 
 def test_a_change_that_keeps_a_records_size_is_not_undone() -> None:
     """A transformation masks a number: the old digits are literals of the frame."""
-    rests = [dice_text(300) + b" 4111-1111-%04d " % number + dice_text(400) for number in range(60)]
+    rests = [dice_text(500) + b" 4111-1111-%04d " % number + dice_text(400) for number in range(60)]
     old, new = (
         b"".join(encoded_record(timestamp=0, offset=number, rest=rest) for number, rest in enumerate(each))
         for each in (rests, [rest.replace(b"4111-1111", b"****-****") for rest in rests])
     )
     found = recompressed(frame(old), old, new)
-    assert found is None or decompress(LZ4, found) == new
+    assert found is not None
+    assert decompress(LZ4, found) == new
 
 
 @given(changed_records(), changed_records(), some.sampled_from([40, 300, 64 << 10]))
