@@ -49,7 +49,8 @@ def rows(figures: Any) -> list[Row]:
             return list(_idle(figures["idle"]))
         # A case of this product alone compares nothing.
         return list(_exactly_once(figures)) if "copying" in figures else []
-    if not figures:
+    # Without a side it is a case of this product alone, too.
+    if not figures or "side" not in figures[0]:
         return []
     first = figures[0]
     # Each part is known by a member that only its figures have.

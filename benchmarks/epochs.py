@@ -26,6 +26,7 @@ LONGER_S: Final = 30.0
 # The end of an epoch is somewhere among these.
 SECTION_S: Final = 10.0
 TOPIC: Final = "epochs"
+_NAMES: Final = {"p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def epochs(near: Sequence[Arrival], far: Sequence[Arrival], load: Load) -> Epoch
 
 
 def findings(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
-    """One row; the aim is that of latency."""
+    """One row; the aims are those of latency."""
     rows, aims = [], []
     for each in figures:
         rows.append(
@@ -112,11 +113,11 @@ def findings(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
                 f"{each['received']:,} of {each['sent']:,}",
             )
         )
-        met = each["over_p999"] <= AIM_OVER_MS["p999"] if each["received"] >= each["sent"] else None
-        if each["seconds"] < EPOCH_SECONDS:
-            met = None
-        what = f"{each['rate']:,} records/s while an epoch ends: p99.9 over consuming directly"
-        aims.append(Aim(what, f"{each['over_p999']:+.1f} ms", f"≤ {AIM_OVER_MS['p999']:g} ms", met))
+        proves = each["received"] >= each["sent"] and each["seconds"] >= EPOCH_SECONDS
+        for name, most in AIM_OVER_MS.items():
+            found = each[f"over_{name}"]
+            what = f"{each['rate']:,} records/s while an epoch ends: {_NAMES[name]} over consuming directly"
+            aims.append(Aim(what, f"{found:+.1f} ms", f"≤ {most:g} ms", found <= most if proves else None))
     sections = f"p99.9 of {SECTION_S:g} s"
     head = ("records/s", "s", "over p50", "over p99", "over p99.9", f"{sections}, median", f"{sections}, worst")
     return Table((*head, "the worst record", "records"), rows), aims

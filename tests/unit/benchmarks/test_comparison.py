@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.comparison import Row, rows
+from benchmarks.epochs import epochs
+from benchmarks.latency_probe import Load
 from benchmarks.report import render
 from benchmarks.store import Part, load
 
@@ -92,3 +94,5 @@ def test_a_side_that_gave_up_is_compared_in_what_it_did() -> None:
 
 def test_a_case_of_this_product_alone_compares_nothing() -> None:
     assert rows({"places": [], "tasks": []}) == []
+    arrived = [(number, float(number), number + 0.001) for number in range(100)]
+    assert rows([epochs(arrived, arrived, Load(10, 0.0, 10.0, 200)).figures()]) == []
