@@ -33,7 +33,8 @@ from mirror_connect.kafka_io.client.copier_settings import (
 from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN_EFFECT
 from mirror_connect.kafka_io.client.sasl import MECHANISMS
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
-from mirror_connect.kafka_io.producer.target_broker import FAR_REQUESTS, NEAR_REQUESTS
+from mirror_connect.kafka_io.producer.target_broker import NEAR_REQUESTS
+from mirror_connect.kafka_io.producer.target_partition import FAR_WINDOW
 from mirror_connect.spark_jobs.cluster_settings import (
     ARCHIVE_PYTHON,
     ARCHIVES,
@@ -247,13 +248,13 @@ def _own_defaults(kind: Kind) -> dict[str, str]:
         return {
             **buffers,
             "buffer.memory": f"{ProducerSettings().buffer_bytes}, and only for a target that is far away",
-            "max.in.flight.requests.per.connection": f"{NEAR_REQUESTS}, or {FAR_REQUESTS} if the target is far away",
+            "max.in.flight.requests.per.connection": f"{NEAR_REQUESTS}, or up to {FAR_WINDOW} if the target is far away",
             "max.request.size": str(ProducerSettings().max_request_bytes),
         }
     settings = FetchSettings.of({})
     return {
         **buffers,
-        "fetch.max.bytes": str(settings.max_bytes),
+        "fetch.max.bytes": f"{settings.max_bytes}, or {settings.far_max_bytes} if the source is far away",
         "max.partition.fetch.bytes": "as fetch.max.bytes",
         "auto.offset.reset": "earliest",
     }

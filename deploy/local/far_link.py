@@ -47,6 +47,7 @@ class FarLink:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="far-link", daemon=True)
         self._transports: set[asyncio.Transport] = set()
+        self._clients: set[asyncio.Transport] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -61,14 +62,26 @@ class FarLink:
         self._thread.join(10)
         self._loop.close()
 
-    def opened(self, transport: asyncio.Transport) -> None:
-        """A connection was made, to us or by us."""
+    def break_connections(self) -> None:
+        """Every client loses its connections. What is on its way to the broker still arrives there."""
+
+        def abort() -> None:
+            for transport in tuple(self._clients):
+                transport.abort()
+
+        self._loop.call_soon_threadsafe(abort)
+
+    def opened(self, transport: asyncio.Transport, *, of_client: bool) -> None:
+        """A connection was made, by a client or to the broker."""
         self._transports.add(transport)
+        if of_client:
+            self._clients.add(transport)
 
     def closed(self, transport: asyncio.Transport | None) -> None:
         """It is gone."""
         if transport is not None:
             self._transports.discard(transport)
+            self._clients.discard(transport)
 
     async def connect(self, near: _Near) -> asyncio.Transport:
         """The broker's end of a connection that `near` is the client's end of."""
@@ -187,7 +200,7 @@ class _Near(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = self.down.sink = self.up.origin = transport
-        self.link.opened(transport)
+        self.link.opened(transport, of_client=True)
         self._connecting = asyncio.ensure_future(self._connect())
 
     def data_received(self, data: bytes) -> None:
@@ -225,7 +238,7 @@ class _Far(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = self._near.down.origin = transport
-        self._near.link.opened(transport)
+        self._near.link.opened(transport, of_client=False)
 
     def data_received(self, data: bytes) -> None:
         self._near.answers.feed(data)

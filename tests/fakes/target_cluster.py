@@ -11,6 +11,7 @@ from typing import Any
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.protocol.codec import Writer
@@ -18,6 +19,7 @@ from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions, ApiVe
 from mirror_connect.kafka_io.protocol.metadata import FindCoordinator, FindCoordinatorResponse
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId, InitProducerIdResponse
+from mirror_connect.kafka_io.protocol.producer_states import DescribeProducers, ProducersOfPartition, ProducerState
 from mirror_connect.kafka_io.protocol.topic_configs import DescribedConfigs, DescribeTopicConfigs
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -49,6 +51,14 @@ class Log:
     def end(self) -> int:
         return sum(batch.count for batch in self.batches)
 
+    @property
+    def producers(self) -> list[ProducerState]:
+        """As DescribeProducers tells them."""
+        if not self.recent:
+            return []
+        last = self.recent[-1]
+        return [ProducerState(last.producer_id, last.epoch, (last.sequence + last.count - 1) & 0x7FFFFFFF)]
+
     def append(self, payload: bytes, limit: int) -> tuple[int, int]:
         """(error code, base offset), by the rules of ProducerAppendInfo."""
         if len(payload) > limit:
@@ -79,7 +89,7 @@ class FakeTarget:
     """`before`/`after` look at each Produce: raise ConnectionLost there, or return an error code for all its batches.
 
     `delay` gives the seconds until a request's answer. `limit`: max.message.bytes of every topic; `describes`: whether it
-    may be asked for.
+    may be asked for. `telling_error`: the answer when asked for producers; `before_telling` is called then, and may raise.
     """
 
     def __init__(self) -> None:
@@ -89,6 +99,9 @@ class FakeTarget:
         self.delay: Callable[[], float] = lambda: 0.0
         self.limit = 1 << 20
         self.describes = False
+        self.telling_error = 0
+        self.asked = self.told = 0
+        self.before_telling: Callable[[], None] = lambda: None
         self.epoch = -1
         self.producer_id = 7
         self.requests: list[Produce] = []
@@ -143,6 +156,13 @@ class FakeTarget:
             return ApiVersionsResponse(0, {})
         if isinstance(request, DescribeTopicConfigs):
             return [self._described(topic) for topic in request.topics]
+        if isinstance(request, DescribeProducers):
+            await asyncio.sleep(self.round_trip / 2)
+            self.asked += 1
+            self.before_telling()
+            told = {partition: self._told(partition) for partition in request.partitions}
+            await asyncio.sleep(self.round_trip / 2)
+            return told
         assert isinstance(request, Produce)
         request.encode(8, Writer())
         self.requests.append(request)
@@ -158,6 +178,12 @@ class FakeTarget:
             return DescribedConfigs(topic, TOPIC_DENIED, None, [])
         limit = TopicConfig("max.message.bytes", str(self.limit), ConfigSource.TOPIC)
         return DescribedConfigs(topic, 0, None, [limit])
+
+    def _told(self, partition: TopicPartition) -> ProducersOfPartition:
+        self.told += 1
+        if self.telling_error:
+            return ProducersOfPartition(self.telling_error, [])
+        return ProducersOfPartition(0, self.log(*partition).producers)
 
     async def _produce(self, request: Produce) -> ProduceResponse:
         error = self.before(request)

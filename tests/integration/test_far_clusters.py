@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ import pytest
 
 from deploy.local import LocalCluster
 from deploy.local.far_link import FETCH, PRODUCE, FarLink, far_cluster
-from mirror_connect.kafka_io.producer.target_broker import FAR_REQUESTS
+from mirror_connect.kafka_io.client.copier_settings import WINDOW
+from mirror_connect.kafka_io.producer.target_partition import FAR_WINDOW
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -28,6 +30,11 @@ pytestmark = pytest.mark.brokers
 
 ROUND_TRIP_S = 0.1
 THIN_BYTES_PER_S = 4_000_000
+# Long enough for some breaks, and wide enough for more than five batches of a partition.
+BROKEN_BYTES_PER_S = 8_000_000
+DESCRIBE_PRODUCERS = 61
+# Until the distance is known.
+MEASURED_S = 6.0
 PARTITIONS = 4
 RECORDS = 24_000
 VALUE_BYTES = 1_000
@@ -91,7 +98,40 @@ async def test_a_far_target_is_sent_to_before_it_has_answered(
 ) -> None:
     target, link = far
     _, most_in_flight, _ = await copied(near, target, link)
-    assert 3 <= most_in_flight[PRODUCE] <= FAR_REQUESTS
+    assert 3 <= most_in_flight[PRODUCE] <= FAR_WINDOW
+
+
+async def test_what_was_in_flight_when_connections_broke_is_there_once_and_in_order(
+    far: tuple[LocalCluster, FarLink], near: LocalCluster
+) -> None:
+    target, link = far
+    topic = fresh_topic("far")
+    near.create_topic(topic, PARTITIONS)
+    target.create_topic(f"A.{topic}", PARTITIONS)
+    first, others = rows()[:PARTITIONS], rows()[PARTITIONS:]
+    produce(near, topic, first)
+    link.requests.clear()
+    link.most_in_flight.clear()
+    async with running(spec_for(near, target, {topic: PARTITIONS})) as task:
+        await task.copied(len(first))
+        await asyncio.sleep(MEASURED_S)
+        link.bytes_per_second = BROKEN_BYTES_PER_S
+        await asyncio.to_thread(produce, near, topic, others, **USUAL)
+        broken = 0
+        copying = asyncio.create_task(task.copied(RECORDS))
+        while not copying.done():
+            # Later than a new connection is made, and again full.
+            await asyncio.wait({copying}, timeout=0.8)
+            if not copying.done():
+                link.break_connections()
+                broken += 1
+        await copying
+        link.bytes_per_second = 0
+        await task.finish()
+    assert broken >= 2
+    assert link.most_in_flight[PRODUCE] > WINDOW
+    assert link.requests[DESCRIBE_PRODUCERS] > 1
+    assert read(target, f"A.{topic}") == read(near, topic)
 
 
 async def test_a_far_source_is_asked_for_much_at_once(far: tuple[LocalCluster, FarLink], near: LocalCluster) -> None:

@@ -18,8 +18,8 @@ from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 
 # From this round trip on, the distance may be what limits copying.
 FAR_S: Final = 0.02
-# So fast a link is to be filled over any distance, if the buffers' settings allow it. Somewhat more than 1 Gbit/s.
-LINK_BYTES_PER_S: Final = 160 << 20
+# So fast a link is to be filled over any distance, if the buffers' settings allow it. Somewhat more than 2 Gbit/s.
+LINK_BYTES_PER_S: Final = 256 << 20
 ROUND_TRIP_TRIES: Final = 3
 # A busy machine delays answers, too. A broker counts as far only if no answer of this many tries was quick.
 FAR_TRIES: Final = 20

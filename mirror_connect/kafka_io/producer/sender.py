@@ -21,6 +21,7 @@ from mirror_connect.kafka_io.client.round_trip import LINK_BYTES_PER_S
 from mirror_connect.kafka_io.producer.oversize import BatchSplitter
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.producer_states import ProducerStates
 from mirror_connect.kafka_io.producer.target_broker import TargetBroker
 from mirror_connect.kafka_io.producer.target_connection import Taken, TargetConnection
 from mirror_connect.kafka_io.producer.target_partition import (
@@ -96,6 +97,7 @@ class Sender:
         self._failing: dict[TargetPartition, None] = {}
         self._nodes: dict[int, TargetBroker] = {}
         self._splitter = BatchSplitter(cluster, problems, self)
+        self._states = ProducerStates(cluster, self)
         self._requests = 0
         self._halted = True
         self._closed = False
@@ -134,6 +136,14 @@ class Sender:
         if target.node is None or target not in self._nodes[target.node].row(target):
             self._make_ready(target)
 
+    def _may_be_wide(self, target: TargetPartition) -> bool:
+        """Whether the partition may have more batches in flight than a broker remembers; see TargetPartition.
+
+        Not in transactions: there, a failure that leaves anything open aborts. The own records that go ahead are few.
+        """
+        plain = self.transactions is None and not target.ahead
+        return plain and self.producer.idempotent and self._settings.max_in_flight is None
+
     @property
     def troubled(self) -> bool:
         """Whether a partition has a problem, or has failed since its last acknowledgement."""
@@ -152,7 +162,7 @@ class Sender:
     # Which partitions can send.
 
     def _make_ready(self, target: TargetPartition) -> None:
-        if not target.sendable() or self._closed:
+        if self._closed or not (target.sendable() or target.unclear):
             return
         if self.transactions is not None and not self.transactions.admits(target):
             return
@@ -174,6 +184,11 @@ class Sender:
             node = self._nodes[target.node] = TargetBroker(target.node)
             # A producer with nothing to send notices a broker's absence only this way.
             self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all))
+        node.wide = node.wide or target.wide
+        if target.unclear or (node.far and not target.states_asked and self._may_be_wide(target)):
+            self._states.ask(node, target)
+        if target.unclear:
+            return
         node.row(target)[target] = None
         self._schedule_pump()
 
@@ -184,15 +199,17 @@ class Sender:
 
     def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
         self._fails(target)
-        target.failures_in_row += 1
-        wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
-        target.blocked_until = self._loop.time() + wait
         if target.node is not None:
             self._nodes[target.node].row(target).pop(target, None)
         if elsewhere:
             target.node = None
             self.wanted.want(target.topic)
-        self._loop.call_at(target.blocked_until + 0.001, self._make_ready, target)
+        # All that was in flight when a connection broke, for example, is one failure.
+        if self._loop.time() >= target.blocked_until:
+            target.failures_in_row += 1
+            wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
+            target.blocked_until = self._loop.time() + wait
+            self._loop.call_at(target.blocked_until + 0.001, self._make_ready, target)
 
     def _schedule_pump(self) -> None:
         # Once per turn of the loop, so that what one fetch brought for many partitions leaves in one request.
@@ -215,11 +232,13 @@ class Sender:
             return
         now, wire_limit = self._loop.time(), self._wire_limit()
         for node in self._nodes.values():
-            most = node.most_requests(self._settings.max_in_flight)
+            most_bytes = node.most_bytes(wire_limit)
             for connection in (node.ahead, node.data):
-                most_now, limit = connection.limits(now, most, self._settings.max_request_bytes)
-                while connection.waiting and connection.requests < most_now:
-                    if connection is node.data and self._data_bytes() >= wire_limit:
+                while connection.waiting:
+                    most = node.most_requests(self._settings.max_in_flight, connection)
+                    most_now, limit = connection.limits(now, most, self._settings.max_request_bytes)
+                    full = connection.wire_bytes >= most_bytes or self._data_bytes() >= wire_limit
+                    if connection.requests >= most_now or (connection is node.data and full):
                         break
                     if self._send(node, connection, limit):
                         # One split in each turn of the loop: many together would block it for long.
@@ -252,7 +271,7 @@ class Sender:
         request = self._request(batches, lease)
         try:
             answer = await self._cluster.send(node.node_id, request, purpose=connection.purpose)
-            self._answered(connection, self._loop.time() - sent_at, size, answer.throttle_ms / 1000)
+            self._answered(node, connection, self._loop.time() - sent_at, size, answer.throttle_ms / 1000)
         except LeaseLostError:
             pass
         except RequestTimedOut as error:
@@ -287,8 +306,12 @@ class Sender:
             adds_partitions=self.transactions.gives_epochs,
         )
 
-    def _answered(self, connection: TargetConnection, seconds: float, size: int, throttled: float) -> None:
+    def _answered(
+        self, node: TargetBroker, connection: TargetConnection, seconds: float, size: int, throttled: float
+    ) -> None:
         connection.answered_after(seconds, self._timeout_s, self._settings.max_request_bytes)
+        if node.wide and connection is node.data:
+            node.answered(size, self._wire_limit())
         if throttled > 0:
             connection.throttled(self._loop.time(), throttled, size)
             self._loop.call_at(connection.throttled_until + 0.001, self._schedule_pump)
@@ -300,11 +323,7 @@ class Sender:
         if answer is None:
             for target, sent in taken:
                 target.answered(sent, Outcome.RETRY, absent=not written)
-                self._block(target, elsewhere=True, longest=self._settings.retry_backoff_max_s)
-                if target.failures_in_row >= QUIET_RETRIES:
-                    target.problem = broker_unreachable(node.node_id, lost)
-                    self._problems.report(target.problem)
-                    node.reported = True
+                self.not_answered(node, target, lost)
         else:
             # Answers are grouped by topic, so their order differs from the request's: find them by name.
             by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}
@@ -342,6 +361,10 @@ class Sender:
         if found is Outcome.TOO_LARGE and target.failure is None and (head or sent.batch.count > 1):
             self._splitter.split_soon(target, sent)
             return
+        if found not in (Outcome.RETRY, Outcome.RETRY_ELSEWHERE):
+            target.resume_refused(sent)
+        # It may have been written, and so many after it that the broker does not recognise it.
+        asks = found is Outcome.SEQUENCE and target.asks
         target.answered(sent, Outcome.RETRY, absent=code in NOT_WRITTEN)
         if target.failure is not None:
             return
@@ -349,10 +372,8 @@ class Sender:
             self.fail(self._identity.fenced())
         elif found in (Outcome.FENCED, Outcome.SEQUENCE):
             # For a later batch this error only shows that the head is missing, and the head is sent again anyway.
-            if head:
-                self._halted = True
-                self._bump_wanted = True
-                self._problems.report(producer_state_lost(target, code))
+            if head and not asks:
+                self._begin_anew_soon(target, code)
         elif found is Outcome.REFUSED:
             if head:
                 target.fail(batch_refused(target, sent, code, entry.message))
@@ -364,6 +385,8 @@ class Sender:
             self._problems.resolve(str(target))
             self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
         target.answered(sent, Outcome.WRITTEN, entry.base_offset, entry.log_append_time)
+        if target.state_lost:
+            self._begin_anew_soon(target, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
         if self.transactions is not None:
             self.transactions.acknowledged(target)
         if sent.batch.append_time is not None and entry.log_append_time < 0:
@@ -385,6 +408,14 @@ class Sender:
         else:
             return
         self._problems.report(target.problem)
+
+    def not_answered(self, node: TargetBroker, target: TargetPartition, lost: str) -> None:
+        """The broker has not answered for the partition; `lost`: why. It is tried again, perhaps at another broker."""
+        self._block(target, elsewhere=True, longest=self._settings.retry_backoff_max_s)
+        if target.failures_in_row >= QUIET_RETRIES:
+            target.problem = broker_unreachable(node.node_id, lost)
+            self._problems.report(target.problem)
+            node.reported = True
 
     # For transactions.
 
@@ -412,6 +443,11 @@ class Sender:
     def wait_shortly(self, target: TargetPartition) -> None:
         """Tries the partition again in some milliseconds."""
         self._block(target, elsewhere=False, longest=CONCURRENT_S * 2 ** min(target.failures_in_row, CONCURRENT_TRIES))
+
+    def _begin_anew_soon(self, target: TargetPartition, code: int) -> None:
+        self._halted = True
+        self._bump_wanted = True
+        self._problems.report(producer_state_lost(target, code))
 
     async def _begin_anew(self) -> None:
         """Takes another epoch for all partitions, after all requests in flight are answered or lost (KIP-360)."""

@@ -9,7 +9,7 @@ from typing import Final
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.round_trip import FAR_S, keep_round_trip
 from mirror_connect.kafka_io.producer.target_connection import TargetConnection
-from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import FAR_WINDOW, TargetPartition
 from mirror_connect.kafka_io.records import compiled
 
 # Requests in flight on one connection. More of them carry fewer batches each, and that costs CPU. But to a broker that is
@@ -19,6 +19,10 @@ FAR_REQUESTS: Final = 20
 # Requests are that many, and larger batches are merged, only while answers take little more than the round trip. If they
 # take longer, the link or the broker is full, or this process is busy. Then it would bring nothing, and cost CPU.
 LATENCY_BOUND: Final = 1.5
+# The bytes under way with which wide windows begin, and to which they shrink at most.
+FEWEST_BYTES: Final = 2 << 20
+# An answer that comes late has less sent by this part of its request.
+BACK_OFF: Final = 4
 # Larger batches are merged only until so much is on the way in a second. Merging takes half a processor for that, and
 # blocks other partitions meanwhile. Where their batches as they are bring as much, it would make copying slower.
 MERGED_BYTES_PER_S: Final = (32 if compiled.functions is None else 128) << 20
@@ -29,6 +33,7 @@ class TargetBroker:
     """One target broker. `round_trip`: in seconds, without load; 0: not known.
 
     `reported`: that it can't be written to is a problem that was reported.
+    `wide`: partitions of it may have FAR_WINDOW batches in flight. `allowed`: bytes that may be under way then.
 
     A broker handles the requests of a connection one after the other. So what must not wait for `data` goes `ahead`.
     """
@@ -38,21 +43,47 @@ class TargetBroker:
     data: TargetConnection = field(default_factory=lambda: TargetConnection("produce"))
     round_trip: float = 0.0
     reported: bool = False
+    wide: bool = False
+    allowed: int = FEWEST_BYTES
+
+    @property
+    def far(self) -> bool:
+        """Whether the distance may be what limits copying."""
+        return self.round_trip > FAR_S
 
     @property
     def latency_bound(self) -> bool:
         """Whether the distance alone decides how long requests are under way."""
-        return self.round_trip > FAR_S and self.data.answers_after <= self.round_trip * LATENCY_BOUND
+        return self.far and self.data.answers_after <= self.round_trip * LATENCY_BOUND
 
     @property
     def merges(self) -> bool:
         """Whether larger batches are merged where they would wait for an answer."""
         return self.latency_bound and self.data.mean_bytes < MERGED_BYTES_PER_S * self.round_trip
 
-    def most_requests(self, configured: int | None) -> int:
-        """How many requests may be in flight on a connection. `configured`: the upper limit that a user set."""
-        most = FAR_REQUESTS if self.latency_bound else NEAR_REQUESTS
+    def most_requests(self, configured: int | None, connection: TargetConnection) -> int:
+        """How many requests may be in flight on this connection. `configured`: the upper limit that a user set."""
+        if self.wide and self.far and connection is self.data:
+            # Of few partitions, many requests fill the link. Their bytes are limited by `allowed`.
+            most = FAR_WINDOW if connection.carries_much else FAR_REQUESTS
+        else:
+            most = FAR_REQUESTS if self.latency_bound else NEAR_REQUESTS
         return most if configured is None else min(most, configured)
+
+    def most_bytes(self, limit: float) -> float:
+        """How many bytes of data may be under way. `limit`: to all brokers."""
+        return min(limit, self.allowed) if self.wide and self.far else limit
+
+    def answered(self, size: int, limit: float) -> None:
+        """A request of data of so many bytes was answered. `limit`: see `most_bytes`.
+
+        While the distance alone decides how long that takes, twice as much may be under way after a round trip. If answers
+        take longer, batches wait somewhere on their way, and less will do.
+        """
+        if self.latency_bound:
+            self.allowed = int(min(limit, self.allowed + size))
+        else:
+            self.allowed = max(FEWEST_BYTES, self.allowed - size // BACK_OFF)
 
     def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
         """The row in which the partition waits for a request."""

@@ -19,6 +19,8 @@ MUTE_S: Final = 0.5
 PACED_S: Final = 11.0
 # After an answer within this part of request.timeout.ms, a request of twice the size would be in time, too.
 QUICK: Final = 0.25
+# Requests are many only while they are at least so large on average.
+MANY_FROM: Final = 32 << 10
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +45,11 @@ class TargetConnection:
     paced_bytes: int = 0
     carries: int | None = None
     limited_at: float = 0.0
+
+    @property
+    def carries_much(self) -> bool:
+        """Whether the requests under way are large enough for more of them."""
+        return self.wire_bytes >= self.requests * MANY_FROM
 
     def limits(self, now: float, most: int, largest: int) -> tuple[int, int]:
         """How many requests may be in flight now, and the bytes of one. Without a throttle or a slow link: as given."""

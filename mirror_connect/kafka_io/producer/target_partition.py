@@ -4,6 +4,10 @@ This module decides and sender.py sends; there is no I/O here. The rules, for an
 
 - Batches leave in order, and only the oldest `window` unacknowledged ones may be on the wire. The broker remembers a
   producer's last five batches. An older one can't be repeated safely.
+- A leader that is far away, and tells the last sequence that it has of this producer (DescribeProducers), may get many more
+  (FAR_WINDOW). If it may have written several of them before a failure, it is asked first. The batch with its last
+  sequence is sent again, and what comes after it. The leader recognises that one, and acknowledges it when all replicas in
+  sync have it. Its offset there shows whether they have all before it, too: a leader may have lost its state meanwhile.
 - After a failure nothing is sent until every request with a batch of this partition is answered or lost. Then all that is
   unacknowledged is sent again, in order, with the same sequences and bytes. So the broker recognises repetitions.
 - The head (the oldest unacknowledged batch) decides. A sequence error of a later batch only says that the head is missing.
@@ -37,8 +41,14 @@ from mirror_connect.kafka_io.records.record_batch import (
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
+NOT_KNOWN: Final = -1
 # Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
 MERGE_LIMIT: Final = 1_000_000
+# Batches of a partition in flight to a far leader that tells which it has. Bytes under way are limited elsewhere.
+FAR_WINDOW: Final = 160
+# After so many refusals of the batch that is sent again first, all are sent again, as after any failure. The batch on the
+# target may have been cut in another way, for example, and be no repetition.
+RESUMES: Final = 3
 # Half of the brokers' default for producer.id.expiration.ms: their clocks are not ours.
 REMEMBERED_MS: Final = 12 * 3600 * 1000
 # An answer that told of LogAppendTime counts for so long: the config may be changed while nothing is written.
@@ -93,6 +103,7 @@ class InFlightBatch:
 
     `absent`: it is certain that the target has not written it. `repeated`: it was sent again although the target may have
     written it before, so its offset there is not known. `payload`: header and records.
+    `on_leader`: the leader has it, but perhaps no other replica.
     """
 
     batch: ProducerBatch
@@ -102,12 +113,18 @@ class InFlightBatch:
     acked: bool = False
     absent: bool = False
     repeated: bool = False
+    on_leader: bool = False
     base_offset: int = -1
 
     @property
     def size(self) -> int:
         """Bytes on the wire."""
         return self.batch.size
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of its last record."""
+        return next_sequence(self.sequence, self.batch.count - 1)
 
     @property
     def never_written(self) -> bool:
@@ -129,6 +146,9 @@ class TargetPartition:
     `closing`: nothing more is taken from the feed; `given_up`: unacknowledged batches aren't sent again either.
     `may_land_until`: until then (loop time) the broker may still write a batch whose request was lost; 0: none was lost.
     `may_land_unfenced_until`: the same of former producer ids, which nothing fences off; see `restamp`.
+    `wide`: FAR_WINDOW batches may be in flight, as its leader tells which it has. `states_asked`: whether it does was asked.
+    `unclear`: the leader has to tell which batches it has, before anything is sent; see `resume`.
+    `state_lost`: the leader accepted a batch behind one that it doesn't have; nothing is sent before `restamp`.
     """
 
     topic: str
@@ -157,6 +177,14 @@ class TargetPartition:
     failing_since: float | None = None
     may_land_until: float = 0.0
     may_land_unfenced_until: float = 0.0
+    wide: bool = False
+    states_asked: bool = False
+    unclear: bool = False
+    state_lost: bool = False
+    _resumed: InFlightBatch | None = field(default=None, init=False)
+    _resumes_refused: int = field(default=0, init=False)
+    # Behind the newest acknowledged batch, on the target.
+    _acked_end: int = field(default=NOT_KNOWN, init=False)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -173,7 +201,9 @@ class TargetPartition:
 
     @property
     def _window(self) -> int:
-        return self.window if self.established else 1
+        if not self.established:
+            return 1
+        return max(self.window, FAR_WINDOW) if self.wide else self.window
 
     @property
     def settled(self) -> bool:
@@ -186,7 +216,8 @@ class TargetPartition:
             return False
         window = self._window
         if self.again:
-            return any(sent is self.again[0] for sent in islice(self.unacked, window))
+            unwritten = (sent for sent in self.unacked if not sent.on_leader)
+            return any(sent is self.again[0] for sent in islice(unwritten, window))
         return len(self.unacked) < window and not self.closing and self.feed.waiting()
 
     def next_batch(self, producer: ProducerIdAndEpoch, *, latency_bound: bool) -> InFlightBatch | None:
@@ -262,7 +293,13 @@ class TargetPartition:
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
             self.problem, self.failing_since = None, None
-            self._acknowledge()
+            if sent is not self._resumed:
+                self._acknowledge()
+            elif self._is_all_there(sent):
+                self._resumes_refused = 0
+                self._acknowledge()
+            else:
+                self.state_lost = self.recovering = True
             if not self.unacked and sent.sequence != NO_SEQUENCE and self.established:
                 # The broker has all batches, and drops repetitions that still arrive; not so those of another producer id.
                 self.may_land_until = self.may_land_unfenced_until
@@ -286,12 +323,69 @@ class TargetPartition:
         # In order, even if the answers came in another order: a source offset must never pass a missing batch.
         while self.unacked and self.unacked[0].acked:
             head = self.unacked.popleft()
+            self._acked_end = head.base_offset + head.batch.count if head.base_offset >= 0 else NOT_KNOWN
             self.feed.acked(head.batch, -1 if head.repeated else head.base_offset)
 
     def _recover(self) -> None:
-        if self.recovering and self.on_wire == 0:
+        if not self.recovering or self.on_wire > 0 or self.state_lost:
+            return
+        self._forget_resumed()
+        self.unclear = self.asks
+        if not self.unclear:
             self.recovering = False
             self._send_again(sent for sent in self.unacked if not sent.acked)
+
+    @property
+    def asks(self) -> bool:
+        """Whether more batches may be written than the leader surely remembers: it may not recognise the first one again.
+
+        A leader that began with a snapshot of its log remembers only the last one before that.
+        """
+        written = sum(not sent.never_written for sent in self.unacked)
+        return self.wide and written > 1 and self._resumes_refused < RESUMES
+
+    def resume(self, last_sequence: int | None) -> None:
+        """Sends again from the batch on whose last record has this sequence. Only when `unclear`.
+
+        None: the leader has none, or does not tell. Then all are sent again, and so they are if it has another sequence.
+        """
+        self.unclear = self.recovering = False
+        if last_sequence is None:
+            # A leader that knows nothing of this producer accepts any sequence.
+            self.remembered_until = 0.0
+        at = next((n for n, sent in enumerate(self.unacked) if sent.last_sequence == last_sequence), None)
+        if at is None or (at > 0 and self._acked_end == NOT_KNOWN):
+            at = 0
+            if last_sequence is None or next_sequence(last_sequence, 1) != self.unacked[0].sequence:
+                self._resumes_refused = RESUMES  # asking shows nothing more
+        for sent in islice(self.unacked, at):
+            sent.on_leader = sent.repeated = True
+        again = list(islice(self.unacked, at, None))
+        for sent in again:
+            # What was acknowledged behind a missing batch is not there any more.
+            sent.acked, sent.base_offset = False, -1
+        self._send_again(again)
+        self._resumed = again[0] if again else None
+
+    def resume_refused(self, sent: InFlightBatch) -> None:
+        """The leader refuses this batch; call before `answered`. It matters if all after it depends on it; see `resume`."""
+        if sent is self._resumed:
+            self._resumes_refused += 1
+
+    def _is_all_there(self, resumed: InFlightBatch) -> bool:
+        """Whether what the leader had lies right before this batch, which is acknowledged now. Then it counts, too."""
+        self._resumed = None
+        before = [sent for sent in self.unacked if sent.on_leader]
+        there = not before or resumed.base_offset == self._acked_end + sum(sent.batch.count for sent in before)
+        for sent in before:
+            sent.acked, sent.on_leader = there, False
+        return there
+
+    def _forget_resumed(self) -> None:
+        self.unclear = self.state_lost = False
+        self._resumed = None
+        for sent in self.unacked:
+            sent.on_leader = False
 
     def _send_again(self, batches: Iterable[InFlightBatch]) -> None:
         self.again = deque(batches)
@@ -377,6 +471,8 @@ class TargetPartition:
             # This includes batches acknowledged after a missing head: they are sent again after it, to keep the order.
             sent.acked, sent.base_offset = False, -1
         self.recovering = False
+        self._forget_resumed()
+        self._resumes_refused = 0
         self._send_again(self.unacked)
 
     def fail(self, error: PartitionRefusedError) -> None:
@@ -392,8 +488,7 @@ class TargetPartition:
             # Then it would take another batch of that sequence for a repetition, and drop it. So do as in `abandon`.
             if not head.repeated:
                 self.next_sequence = max(head.sequence, 0)
-        self.unacked.clear()
-        self.again.clear()
+        self._drop()
         self.feed.failed(error)
 
     def abandon(self) -> None:
@@ -402,17 +497,20 @@ class TargetPartition:
             self.next_sequence = max(self.unacked[0].sequence, 0)
         # Otherwise the sequence continues after the dropped ones. If the target doesn't have them, it reports that when the
         # partition comes back, and the producer begins again.
-        self.unacked.clear()
-        self.again.clear()
+        self._drop()
         self.recovering = False
 
     def renounce(self) -> None:
         """Drops all: their transaction is aborted, under an epoch that is over. Only when nothing is on the wire."""
-        self.unacked.clear()
-        self.again.clear()
+        self._drop()
         self.recovering = False
         self.next_sequence = 0
         self.remembered_until = self.may_land_until = self.may_land_unfenced_until = 0.0
+
+    def _drop(self) -> None:
+        self._forget_resumed()
+        self.unacked.clear()
+        self.again.clear()
 
 
 def _payload(batch: ProducerBatch, producer: ProducerIdAndEpoch, sequence: int) -> tuple[bytes, bytes]:

@@ -29,9 +29,9 @@ class Seen:
 
     def __init__(self, away_s: float, request_max: int = ANSWER) -> None:
         self.divided: list[bool] = []
-        queues: Any = SimpleNamespace(divide=lambda _node, *, divided: self.divided.append(divided))
+        self.queues: Any = SimpleNamespace(divide=lambda _node, *, divided: self.divided.append(divided))
         self.budget = FetchBudget(NEAR_LIMIT, request_max, request_max)
-        self.distances = FetchDistances(FakeSource(), queues, self.budget, request_max)  # type: ignore[arg-type]
+        self.distances = FetchDistances(FakeSource(), self.queues, self.budget, request_max, request_max)  # type: ignore[arg-type]
         self.distances._round_trips[1] = away_s
 
 
@@ -64,10 +64,11 @@ def test_two_at_a_time_may_take_twice_as_long() -> None:
 @pytest.mark.parametrize(
     ("away_s", "request_max", "limit"),
     [
-        pytest.param(0.025, ANSWER, 40 << 20, id="not_so_far"),
+        pytest.param(0.025, ANSWER, 45 << 20, id="not_so_far"),
         pytest.param(0.1, ANSWER, 64 << 20, id="far"),
         pytest.param(0.3, ANSWER, 64 << 20, id="four_answers_at_most"),
-        pytest.param(0.3, 50 << 20, 128 << 20, id="larger_answers"),
+        pytest.param(0.1, 32 << 20, 83 << 20, id="larger_answers"),
+        pytest.param(0.3, 32 << 20, 128 << 20, id="four_larger_answers_at_most"),
         pytest.param(0.3, 1 << 20, NEAR_LIMIT, id="never_less_than_near"),
     ],
 )
@@ -75,6 +76,16 @@ def test_the_limit_of_memory_follows_the_distance(away_s: float, request_max: in
     seen = Seen(away_s, request_max)
     seen.distances.answered(1, 2 * away_s, FILLED)
     assert seen.budget.limit == pytest.approx(limit, rel=0.01)
+
+
+def test_an_answer_from_far_away_may_be_larger() -> None:
+    seen = Seen(AWAY_S)
+    seen.distances = FetchDistances(FakeSource(), seen.queues, seen.budget, 2 * ANSWER, 2 * ANSWER)  # type: ignore[arg-type]
+    seen.distances._round_trips[1] = AWAY_S
+    assert (seen.budget.reserve(2), seen.budget.partition_bytes(1 << 30)) == (NEAR_LIMIT // 3, ANSWER)
+    seen.budget.unreserve(NEAR_LIMIT // 3)
+    seen.distances.answered(1, 2 * AWAY_S, FILLED)
+    assert (seen.budget.reserve(2), seen.budget.partition_bytes(1 << 30)) == (seen.budget.limit // 3, 2 * ANSWER)
 
 
 class Copy:

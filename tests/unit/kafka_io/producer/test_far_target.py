@@ -1,4 +1,7 @@
-"""A target far away, in simulated time: what is merged for it, and how many requests are under way."""
+"""A target far away, in simulated time: what is merged for it, and how much is under way.
+
+Where its brokers don't tell this producer what they have, five batches of a partition are in flight, and larger ones merged.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from mirror_connect.kafka_io.client.round_trip import FAR_S
 from mirror_connect.kafka_io.producer import target_broker
 from mirror_connect.kafka_io.producer.target_broker import (
     FAR_REQUESTS,
+    FEWEST_BYTES,
     LATENCY_BOUND,
     MERGED_BYTES_PER_S,
     NEAR_REQUESTS,
@@ -24,7 +28,17 @@ from mirror_connect.kafka_io.producer.target_broker import (
 )
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
-from tests.fakes.producer_rig import NOT_LEADER, REQUEST_TIMED_OUT, SETTINGS, Feed, Rig, batch, batches, until
+from tests.fakes.producer_rig import (
+    NOT_LEADER,
+    REQUEST_TIMED_OUT,
+    SETTINGS,
+    TOPIC_DENIED,
+    Feed,
+    Rig,
+    batch,
+    batches,
+    until,
+)
 from tests.fakes.simulated_time import SimulatedLoop, run_simulated
 from tests.fakes.target_cluster import FakeTarget, lost
 
@@ -144,14 +158,20 @@ class Line(FakeTarget):
     def __init__(self) -> None:
         super().__init__()
         self.round_trip = AWAY_S
-        self.arrived = 0
+        self.arrived = self.most_waiting = 0
+        self._waiting = 0
         self._free_at = 0.0
 
     async def _produce(self, request: Produce) -> ProduceResponse:
         now = asyncio.get_running_loop().time()
         size = sum(len(part) for each in request.batches for part in each.batch)
         self._free_at = max(now, self._free_at) + size / self.BYTES_PER_S
+        self._waiting += size
+        # What is under way before the distance is measured says nothing.
+        if now > MEASURED_S:
+            self.most_waiting = max(self.most_waiting, self._waiting)
         await asyncio.sleep(self._free_at - now + self.round_trip)
+        self._waiting -= size
         self.requests.clear()
         self.arrived += size
         answers = [ProducedPartition(each.topic, each.partition, 0, 0, -1, 0, "") for each in request.batches]
@@ -187,12 +207,13 @@ class Backlog(Feed):
 USUAL, LARGE = batch(0, [100_000]), batch(0, [999_000])
 
 
-def copied_in_a_second(partitions: int) -> tuple[float, float]:
+def copied_in_a_second(partitions: int, *, tells: bool, line: Line | None = None) -> tuple[float, float]:
     """Bytes in a second over the line, when it has come to rest, and the part of the batches that were merged."""
     seconds = 3.0
+    line = line or Line()
 
     async def run() -> tuple[float, float]:
-        line = Line()
+        line.telling_error = 0 if tells else TOPIC_DENIED
         rig = Rig(line)
         await rig.producer.start()
         feeds = [Backlog() for _ in range(partitions)]
@@ -215,7 +236,7 @@ def copied_in_a_second(partitions: int) -> tuple[float, float]:
 
 
 def test_one_partition_of_a_far_target_is_merged_and_several_times_as_fast_as_unmerged() -> None:
-    rate, merged = copied_in_a_second(1)
+    rate, merged = copied_in_a_second(1, tells=False)
     # Five batches of 100 KB in each round trip are 5 MB/s.
     assert rate > 20e6
     assert merged > 0.9
@@ -223,9 +244,25 @@ def test_one_partition_of_a_far_target_is_merged_and_several_times_as_fast_as_un
 
 def test_eight_partitions_of_a_far_target_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target_broker, "MERGED_BYTES_PER_S", 32 << 20)
-    rate, merged = copied_in_a_second(8)
+    rate, merged = copied_in_a_second(8, tells=False)
     assert rate > 30e6
     assert merged == 0
+
+
+@pytest.mark.parametrize("partitions", [1, 8])
+def test_batches_as_they_are_fill_a_line_whose_broker_tells_what_it_has(partitions: int) -> None:
+    rate, merged = copied_in_a_second(partitions, tells=True)
+    assert rate > 0.9 * Line.BYTES_PER_S
+    assert merged == 0
+
+
+@pytest.mark.parametrize("bytes_per_s", [2e6, 20e6])
+def test_on_a_thin_line_little_more_is_under_way_than_it_carries(bytes_per_s: float) -> None:
+    line = Line()
+    line.BYTES_PER_S = bytes_per_s
+    rate, _ = copied_in_a_second(8, tells=True, line=line)
+    assert rate > 0.9 * bytes_per_s
+    assert line.most_waiting < 3 * AWAY_S * bytes_per_s + 2 * FEWEST_BYTES
 
 
 # Requests in flight.
@@ -259,8 +296,8 @@ def test_partitions_of_a_far_target_do_not_wait_for_answers_to_each_other(distan
 @pytest.mark.parametrize(
     ("round_trip_s", "buffer", "most"),
     [
-        pytest.param(0.1, 64 << 20, 16 << 20, id="a_tenth_of_a_second"),
-        pytest.param(0.3, 64 << 20, 48 << 20, id="longer"),
+        pytest.param(0.05, 64 << 20, 16 << 20, id="not_so_far"),
+        pytest.param(0.2, 64 << 20, 51.2 * (1 << 20), id="far"),
         pytest.param(0.3, 32 << 20, 32 << 20, id="up_to_buffer_memory"),
         pytest.param(0.3, 1, 16 << 20, id="never_less_than_near"),
     ],
