@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import compute, epochs, far, following, scaling, spark_placement, takeover, transforms
+from benchmarks import compute, epochs, far, following, held_copies, scaling, spark_placement, takeover, transforms
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -180,7 +180,8 @@ HOW: Final = {
         f"The records of the 1 KiB profile in topics of {_SCALED} partitions."
         " One worker, one connector. In each round, forwards and backwards, it copies each topic with the tasks that the row"
         " has, to a new remote topic."
-        f" Of each copying the first {scaling.SETTLE_S:g} s do not count."
+        " A quota of the source's broker holds the tasks back until all run and each partition has a record on the target."
+        f" {held_copies.SETTLE_S:g} s after its end measuring begins, and lasts for {scaling.COPY_S:g} s at most."
         " CPU is that of all processes of the worker: the median of the rounds, and of each round's ratio to the first row."
     ),
     "A Spark cluster": (
@@ -190,7 +191,7 @@ HOW: Final = {
         " wait without a turn. Each round goes forwards or backwards, and the next one the other way. CPU is that of all"
         " processes: the worker, its driver, Spark's master and workers, executors, tasks. The ratios are medians of those"
         " of single rounds. A quota of the source's broker holds the tasks back until all run and each partition has a"
-        f" record on the target. {spark_placement.SETTLE_S:g} s after its end measuring begins, and lasts for"
+        f" record on the target. {held_copies.SETTLE_S:g} s after its end measuring begins, and lasts for"
         f" {spark_placement.COPY_S:g} s. MB are those of the source's batches. The brokers run on the same processors, so"
         " throughput is this machine's and not that of a cluster."
     ),

@@ -18,11 +18,12 @@ from benchmarks.console import Console
 from benchmarks.feeder import SteadyFeed, feed
 from benchmarks.figures import Span, median, span
 from benchmarks.findings import Aim, Table
+from benchmarks.held_copies import COPIED, QUOTA_SAMPLES, HeldCopies
 from benchmarks.payload import batches
 from benchmarks.plan import AIM_PLACEMENT, AIM_SCALING, PROFILES, Durations
-from benchmarks.rig import Ends, Rig
-from benchmarks.sides import OURS, Product, SideError, connector_config, in_turns
-from benchmarks.throughput import FIRST_RECORD_S, REST_S, WARM_BYTES_PER_SECOND, watch
+from benchmarks.rig import Rig
+from benchmarks.sides import OURS, Product, connector_config, in_turns
+from benchmarks.throughput import FIRST_RECORD_S, WARM_BYTES_PER_SECOND, watch
 from deploy.local.spark_cluster import SparkCluster
 
 LOCAL, ONE, TWO, WIDE = "local[4]", "one executor of 4 slots", "two executors of 2 slots", "two executors of 8 slots"
@@ -37,18 +38,8 @@ PARTITIONS: Final = 16
 MANY: Final = 1_600
 PROFILE: Final = PROFILES[0]
 RECORDS: Final = 5_000_000
-# More are left than are copied, as tasks are not equally fast: one that has reached the end would cost less.
-COPIED: Final = 0.8
 ROUNDS: Final = 4
 _OF_MANY: Final = "many"
-# Of each task while others start, and of each of its partitions: some batches in the time that starts take. A broker with a
-# quota of less than a batch gives none at all.
-HELD_BYTES_PER_SECOND: Final = 300_000
-HELD_OF_PARTITION: Final = 20_000
-# A broker tells a client to wait for the length of its samples of a quota at most.
-QUOTA_SAMPLES: Final = {"quota.window.num": "2"}
-BEGIN_S: Final = 180.0
-SETTLE_S: Final = 3.0
 COPY_S: Final = 8.0
 PSS_EVERY_S: Final = 0.3
 
@@ -160,12 +151,11 @@ class _Copier:
 
     def __init__(self, place: str, rig: Rig, side: PlacedProduct) -> None:
         self._place, self._rig, self._side = place, rig, side
-        self._warm = _warm(place)
-        self._copies = 0
+        self._copies = HeldCopies(rig, side, _warm(place))
 
     def copy(self, tasks: int, records: int, console: Console, partitions: int = PARTITIONS) -> Span:
         """Copies the topic once, to a new remote topic that is deleted afterwards."""
-        with self._copying(tasks, partitions) as remote:
+        with self._copies.copying(_topic(partitions), partitions, tasks) as remote:
             enough = int(records * COPIED)
             found = span(watch(self._rig, self._side, remote, enough, COPY_S, partitions=partitions))
         console.say(
@@ -178,45 +168,13 @@ class _Copier:
         """Megabytes of PSS while it copies, of each kind the largest process. Looking costs time, so nothing else counts."""
         tree = self._side.tree()
         found: dict[str, float] = {}
-        with self._copying(tasks, PARTITIONS):
+        with self._copies.copying(_topic(PARTITIONS), PARTITIONS, tasks):
             until = time.monotonic() + COPY_S
             while time.monotonic() < until:
                 for name, _, megabytes in tree.pss():
                     found[name] = max(found.get(name, 0.0), megabytes)
                 time.sleep(PSS_EVERY_S)
         return found
-
-    @contextmanager
-    def _copying(self, tasks: int, partitions: int) -> Iterator[str]:
-        """The remote topic, when each task has copied something of each of its partitions and has run free for a moment."""
-        self._copies += 1
-        alias, topic = f"{self._warm}-{self._copies}", _topic(partitions)
-        remote = f"{alias}.{topic}"
-        self._rig.limit_consumers(max(HELD_BYTES_PER_SECOND, HELD_OF_PARTITION * partitions / tasks))
-        self._side.put("copy", connector_config(self._rig.source, self._rig.target, alias, topic, tasks))
-        try:
-            self._wait_all_begun(remote, tasks, partitions)
-            self._rig.limit_consumers(None)
-            time.sleep(SETTLE_S)
-            yield remote
-        finally:
-            self._rig.limit_consumers(None)
-            self._side.put("copy", connector_config(self._rig.source, self._rig.target, self._warm, self._warm))
-            self._side.wait_running("copy")
-            time.sleep(REST_S)
-            self._rig.target.delete_topic(remote)
-
-    def _wait_all_begun(self, remote: str, tasks: int, partitions: int) -> None:
-        self._side.wait_running("copy", tasks)
-        until = time.monotonic() + BEGIN_S
-        with Ends(self._rig.target, remote, partitions) as ends:
-            while (begun := ends.begun()) < partitions:
-                self._side.check_alive()
-                if time.monotonic() > until:
-                    raise SideError(
-                        f"{self._place}: {begun} of {partitions} partitions have a record after {BEGIN_S:g} s"
-                    )
-                time.sleep(0.1)
 
 
 @contextmanager
