@@ -38,6 +38,8 @@ MEASURED_S: Final = 10.0
 ASKED_S: Final = 1.0
 EVERY_S: Final = 0.005
 SETTLED_S: Final = 120.0
+# Each batch is in some, at most.
+MOST_REQUESTS: Final = 12 * BATCHES
 
 
 class Incident(NamedTuple):
@@ -65,12 +67,13 @@ class WatchedFeed(Feed):
 
     def __init__(self, made: list[ProducerBatch], broker: FarBroker, partition: int) -> None:
         super().__init__(made)
+        self._broker = broker
         self._replicated = broker.replicated("a.orders", partition)
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         super().acked(batch, base_offset)
         everywhere = sum(each.count for each in self._replicated.log.batches[: self._replicated.everywhere])
-        if len(self.acknowledged) > everywhere:
+        if len(self.acknowledged) > everywhere and not self._broker.tail_lost:
             raise BrokenPromiseError(
                 f"{len(self.acknowledged)} records are acknowledged; all replicas have {everywhere}"
             )
@@ -106,6 +109,10 @@ async def meets(broker: FarBroker, incidents: list[Incident]) -> None:
                 broker.limit = 150 if incident.number % 2 else 1 << 20
             case "deny":
                 broker.telling_error = TOPIC_DENIED if incident.number % 2 else 0
+            case "lose_tail":
+                broker.lose_tail(incident.number)
+            case "others_write":
+                broker.others_write(1 + incident.number)
             case kind:
                 setattr(broker, kind, incident.number)
 
@@ -120,22 +127,24 @@ def live(incidents: list[Incident]) -> FarBroker:
     return broker
 
 
-def live_at_least(incidents: list[Incident]) -> None:
-    """Every record is there, for the first time in order; BrokenPromiseError.
+def live_at_least(incidents: list[Incident], *, idle_s: float = 0.0) -> None:
+    """Every record is there, for the first time in order; BrokenPromiseError. `idle_s`: see `copied`.
 
     A leader that has lost its state accepts what comes behind a missing batch. All of that comes again behind that batch.
     """
-    broker = copied(incidents)
-    forgotten = any(incident.kind == "forget" for incident in incidents)
+    broker = copied(incidents, idle_s=idle_s)
+    kinds = {incident.kind for incident in incidents}
     for partition in range(PARTITIONS):
         written = [
             record.value for each in broker.log("a.orders", partition).batches for record in decode(each.payload)
         ]
         wanted = [record.value for each in made(partition) for record in decode(whole(each))]
-        if forgotten:
+        written = [value for value in written if value]
+        if "forget" in kinds:
             written.reverse()
             wanted.reverse()
-        if list(dict.fromkeys(written)) != wanted:
+        # Of an unclean election some are missing.
+        if "lose_tail" not in kinds and list(dict.fromkeys(written)) != wanted:
             raise BrokenPromiseError(f"partition {partition} has other records, or in another order")
 
 
@@ -143,8 +152,11 @@ def whole(each: ProducerBatch) -> bytes:
     return bytes(stamped_header(each, -1, -1, -1, transactional=False)) + bytes(each.records)
 
 
-def copied(incidents: list[Incident]) -> FarBroker:
-    """Meets them while it copies; BrokenPromiseError if that does not end, or counts what not all replicas have."""
+def copied(incidents: list[Incident], *, idle_s: float = 0.0) -> FarBroker:
+    """Meets them while it copies; BrokenPromiseError if that does not end, or counts what not all replicas have.
+
+    They begin that long before most of the batches come.
+    """
     broker = FarBroker()
 
     async def run() -> None:
@@ -153,7 +165,7 @@ def copied(incidents: list[Incident]) -> FarBroker:
         feeds = [WatchedFeed([], broker, partition) for partition in range(PARTITIONS)]
         sides = [rig.feed(feed, partition) for partition, feed in enumerate(feeds)]
         coming = asyncio.create_task(come(rig, feeds, sides))
-        await asyncio.sleep(MEASURED_S + ASKED_S)
+        await asyncio.sleep(MEASURED_S + ASKED_S - idle_s)
         await meets(broker, incidents)
         await coming
         try:
@@ -169,6 +181,8 @@ def copied(incidents: list[Incident]) -> FarBroker:
 
     with mock.patch.object(target_connection, "MANY_FROM", 1):
         run_simulated(run())
+    if len(broker.requests) > MOST_REQUESTS:
+        raise BrokenPromiseError(f"{len(broker.requests)} requests were sent")
     return broker
 
 
@@ -182,7 +196,16 @@ def test_whatever_happens_far_away_every_batch_is_there_once_and_in_order() -> N
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kinds", [("limit", "deny"), ("forget",)], ids="_".join)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(("limit", "deny", "unlisted"), id="does_not_tell"),
+        pytest.param(("forget", "refused"), id="forgets"),
+        pytest.param(("stale", "move", "lag"), id="leads_no_more"),
+        pytest.param(("others_write", "refused", "move"), id="shared"),
+        pytest.param(("lose_tail", "late", "silent"), id="loses_what_all_had"),
+    ],
+)
 def test_where_a_leader_recognises_nothing_every_record_is_there_and_in_order(kinds: tuple[str, ...]) -> None:
     search(live_at_least, schedules("cut", "late_cut", *kinds, *kinds), SCHEDULES, SEED, smaller=True)
 
@@ -243,7 +266,8 @@ def all_before_the_last_one_is_there() -> Iterator[None]:
 
 
 def test_a_leader_that_lost_its_state_is_not_believed_to_have_all_before() -> None:
-    lost_state = [Incident(0.02, "forget", 0), Incident(0.0, "cut", 0)]
+    # It refuses a batch and accepts the next one, and its answers are lost.
+    lost_state = [Incident(0.2, "refused", 1), Incident(0.0, "forget", 0), Incident(0.02, "cut", 30)]
     live_at_least(lost_state)
     with all_before_the_last_one_is_there(), pytest.raises(BrokenPromiseError):
         live_at_least(lost_state)
@@ -253,6 +277,21 @@ def test_a_leader_that_lost_its_state_is_not_believed_to_have_all_before() -> No
 def test_a_fault_that_is_put_back_is_found(fault: Callable[[], Any]) -> None:
     with fault(), pytest.raises(BrokenPromiseError):
         search(live, INCIDENTS, FAULT_SCHEDULES, FAULTS_SEED, smaller=False)
+
+
+@contextmanager
+def what_was_not_written_is_sent_again() -> Iterator[None]:
+    """Also when the leader has refused all of it for its sequences."""
+    doubted = mock.PropertyMock(return_value=False)
+    with mock.patch.object(TargetPartition, "doubted", doubted):
+        yield
+
+
+def test_what_a_leader_refuses_that_has_lost_the_last_batch_is_not_sent_for_ever() -> None:
+    lost_one = [Incident(0.0, "lose_tail", 1)]
+    live_at_least(lost_one, idle_s=0.5)
+    with what_was_not_written_is_sent_again(), pytest.raises(BrokenPromiseError):
+        live_at_least(lost_one, idle_s=0.5)
 
 
 def test_what_lands_between_the_question_and_the_next_try_is_asked_for_again() -> None:

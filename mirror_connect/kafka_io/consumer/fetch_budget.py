@@ -26,11 +26,10 @@ class FetchBudget:
         """Whether more than half is in use: then the target is slower, and copying is cheaper than keeping frames alive."""
         return self.used > self.limit // 2
 
-    def grow(self, limit: int, request_max: int, partition_max: int) -> None:
-        """Allows so much in all, in an answer and of a partition, if that is more."""
+    def grow(self, limit: int, request_max: int) -> None:
+        """Allows so much in all and in an answer, if that is more."""
         self.limit = max(self.limit, limit)
         self._request_max = max(self._request_max, request_max)
-        self._partition_max = max(self._partition_max, partition_max)
 
     def reserve(self, queues: int) -> int:
         """Reserves room for an answer in one of so many queues; 0 if there is too little at present.

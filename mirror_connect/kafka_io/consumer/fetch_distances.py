@@ -25,20 +25,17 @@ AGAIN_AFTER_S: Final = 60.0
 
 
 class FetchDistances:
-    """`limit`: of bytes in memory, for near brokers; `request_max`, `partition_max`: of a far one's answer.
+    """`limit`: of bytes in memory, for near brokers; `request_max`: of a far one's answer.
 
     For far ones the limit follows the distance, up to four answers: two on their way, and two whose batches are being sent.
     """
 
-    def __init__(
-        self, cluster: Cluster, queues: FetchQueues, budget: FetchBudget, request_max: int, partition_max: int
-    ) -> None:
+    def __init__(self, cluster: Cluster, queues: FetchQueues, budget: FetchBudget, request_max: int) -> None:
         self._cluster = cluster
         self._queues = queues
         self._budget = budget
         self._near_limit = budget.limit
         self._request_max = request_max
-        self._partition_max = partition_max
         self._most = 4 * request_max
         self._round_trips: dict[int, float] = {}
         self._not_before: dict[int, float] = {}
@@ -59,8 +56,7 @@ class FetchDistances:
         if seconds <= DIVIDED_BELOW * round_trip and time.monotonic() >= self._not_before.get(node, 0.0):
             self._queues.divide(node, divided=True)
             on_the_way = int(2 * LINK_BYTES_PER_S * round_trip)
-            limit = min(self._most, self._near_limit + on_the_way)
-            self._budget.grow(limit, self._request_max, self._partition_max)
+            self._budget.grow(min(self._most, self._near_limit + on_the_way), self._request_max)
         elif seconds >= UNDIVIDED_ABOVE * round_trip:
             self._queues.divide(node, divided=False)
 

@@ -1,7 +1,7 @@
 """The consumer properties that control fetching. Names and meanings are Kafka's, some defaults are not.
 
-fetch.max.bytes has other defaults, a larger one for brokers that are far away, and max.partition.fetch.bytes follows it.
-They fill a link with a round trip of 100 ms. Batches are passed on whole, so this costs little. A value that is set is kept.
+fetch.max.bytes and max.partition.fetch.bytes have other defaults, and the former has a larger one for brokers far away. They
+fill a link with a round trip of 100 ms. Batches are passed on whole, so this costs little. A value that is set is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from mirror_connect.kafka_io.protocol.log_offsets import EARLIEST, LATEST
 DEFAULT_MAX_BYTES: Final = 16 << 20
 DEFAULT_FAR_MAX_BYTES: Final = 32 << 20
 _MAX_BYTES: Final = "fetch.max.bytes"
-_PARTITION_MAX_BYTES: Final = "max.partition.fetch.bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Reset:
 class FetchSettings:
     """Values in bytes and milliseconds, as in Kafka; names that end in _s have seconds.
 
-    `far_max_bytes`, `far_partition_max_bytes`: for brokers that are far away.
+    `far_max_bytes`: as `max_bytes`, for brokers that are far away.
     """
 
     min_bytes: int
@@ -52,7 +51,6 @@ class FetchSettings:
     max_bytes: int
     far_max_bytes: int
     partition_max_bytes: int
-    far_partition_max_bytes: int
     read_committed: bool
     rack: str
     reset: Reset
@@ -64,14 +62,12 @@ class FetchSettings:
     def of(cls, settings: Mapping[str, str]) -> Self:
         """From Java consumer properties. Raises ConfigError naming the property."""
         max_bytes = _number(settings, _MAX_BYTES, DEFAULT_MAX_BYTES)
-        far_max_bytes = _number(settings, _MAX_BYTES, DEFAULT_FAR_MAX_BYTES)
         return cls(
             min_bytes=_number(settings, "fetch.min.bytes", 1),
             max_wait_ms=_number(settings, "fetch.max.wait.ms", 500),
             max_bytes=max_bytes,
-            far_max_bytes=far_max_bytes,
-            partition_max_bytes=_number(settings, _PARTITION_MAX_BYTES, max_bytes),
-            far_partition_max_bytes=_number(settings, _PARTITION_MAX_BYTES, far_max_bytes),
+            far_max_bytes=_number(settings, _MAX_BYTES, DEFAULT_FAR_MAX_BYTES),
+            partition_max_bytes=_number(settings, "max.partition.fetch.bytes", max_bytes),
             read_committed=reads_committed(settings),
             rack=settings.get("client.rack", ""),
             reset=Reset.parse(settings.get("auto.offset.reset", "earliest")),

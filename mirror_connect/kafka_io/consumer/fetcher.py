@@ -107,15 +107,7 @@ class Fetcher:
         unreachable = unreachable or cluster_unreachable(f"{side} cluster", settings.get("bootstrap.servers"))
         self._queues = FetchQueues(cluster, self._settings.metadata_max_age_s, self._opened)
         self._distances = (
-            FetchDistances(
-                cluster,
-                self._queues,
-                self._budget,
-                self._settings.far_max_bytes,
-                self._settings.far_partition_max_bytes,
-            )
-            if adapts
-            else None
+            FetchDistances(cluster, self._queues, self._budget, self._settings.far_max_bytes) if adapts else None
         )
         self._reachability = FetchReachability(cluster, self._queues, side, unreachable, problems)
         self._upkeep = FetchUpkeep(

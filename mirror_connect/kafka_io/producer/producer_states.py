@@ -2,7 +2,8 @@
 
 A broker recognises only the last five batches of a producer when they come again. So no more than five may be in flight,
 unless the leader can be asked which of them it has. It is asked before a partition of a far broker gets more, as the user
-may lack the right to read the topic; and it is asked again after a failure, see TargetPartition.resume.
+may lack the right to read the topic; and it is asked again after a failure, see TargetPartition.resume. Before Kafka 4.0 a
+broker that leads no more answers, too.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class ProducerStates:
 
     async def _exchange(self, node: TargetBroker, targets: list[TargetPartition]) -> None:
         producer = self._sender.producer
+        unclear = {target for target in targets if target.unclear}
         answer: dict[TopicPartition, ProducersOfPartition] = {}
         lost = ""
         try:
@@ -81,8 +83,8 @@ class ProducerStates:
         for target in targets:
             if lost:
                 self._lost(node, target, lost)
-            elif producer != self._sender.producer:
-                target.states_asked = False  # all is sent again with another epoch
+            elif producer != self._sender.producer or (target.unclear and target not in unclear):
+                target.states_asked = False  # it has become another question meanwhile
             else:
                 found = answer.get(TopicPartition(target.topic, target.partition), _NOT_IN_ANSWER)
                 self._take(node, target, found, producer)
@@ -101,8 +103,12 @@ class ProducerStates:
             if target.unclear:
                 self._sender.retry(target, found.error, "", elsewhere=True)
             return
-        target.wide = found.error == 0
+        mine = (each for each in found.producers if each[:2] == (producer.producer_id, producer.epoch))
+        last = next((each.last_sequence for each in mine), None)
         if target.unclear:
-            mine = (each for each in found.producers if each[:2] == (producer.producer_id, producer.epoch))
-            last = next((each.last_sequence for each in mine), None)
+            # Without an answer to this question there will be none to the next one.
+            target.wide = target.wide and found.error == 0
             target.resume(last)
+        else:
+            # Some brokers tell of transactional producers alone.
+            target.wide = last is not None

@@ -136,13 +136,13 @@ class Sender:
         if target.node is None or target not in self._nodes[target.node].row(target):
             self._make_ready(target)
 
-    def _may_be_wide(self, target: TargetPartition) -> bool:
-        """Whether the partition may have more batches in flight than a broker remembers; see TargetPartition.
+    def _may_become_wide(self, target: TargetPartition) -> bool:
+        """Whether to ask if the partition may have more batches in flight than a broker remembers; see TargetPartition.
 
         Not in transactions: there, a failure that leaves anything open aborts. The own records that go ahead are few.
         """
-        plain = self.transactions is None and not target.ahead
-        return plain and self.producer.idempotent and self._settings.max_in_flight is None
+        plain = self.transactions is None and not target.ahead and not target.states_asked
+        return plain and self.producer.idempotent and self._settings.max_in_flight is None and target.established
 
     @property
     def troubled(self) -> bool:
@@ -185,7 +185,7 @@ class Sender:
             # A producer with nothing to send notices a broker's absence only this way.
             self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all))
         node.wide = node.wide or target.wide
-        if target.unclear or (node.far and not target.states_asked and self._may_be_wide(target)):
+        if target.unclear or (node.far and self._may_become_wide(target)):
             self._states.ask(node, target)
         if target.unclear:
             return
@@ -311,7 +311,7 @@ class Sender:
     ) -> None:
         connection.answered_after(seconds, self._timeout_s, self._settings.max_request_bytes)
         if node.wide and connection is node.data:
-            node.answered(size, self._wire_limit())
+            node.answered(size, seconds, self._wire_limit())
         if throttled > 0:
             connection.throttled(self._loop.time(), throttled, size)
             self._loop.call_at(connection.throttled_until + 0.001, self._schedule_pump)
@@ -364,7 +364,8 @@ class Sender:
         if found not in (Outcome.RETRY, Outcome.RETRY_ELSEWHERE):
             target.resume_refused(sent)
         # It may have been written, and so many after it that the broker does not recognise it.
-        asks = found is Outcome.SEQUENCE and target.asks
+        asks = head and found is Outcome.SEQUENCE and target.asks
+        target.doubted = target.doubted or asks
         target.answered(sent, Outcome.RETRY, absent=code in NOT_WRITTEN)
         if target.failure is not None:
             return
@@ -489,7 +490,7 @@ class Sender:
             for target in waiting:
                 del self.leaderless[target]
                 code = self._cluster.topic_error(target.topic)
-                if unreachable == 0 and code in _NEEDS_USER and target.sendable():
+                if unreachable == 0 and code in _NEEDS_USER and (target.sendable() or target.unclear):
                     # Without a leader no request is sent, so no answer would show why nothing is written.
                     self.retry(target, code, "", elsewhere=True)
                 else:

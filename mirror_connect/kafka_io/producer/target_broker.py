@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,6 +20,8 @@ FAR_REQUESTS: Final = 20
 # Requests are that many, and larger batches are merged, only while answers take little more than the round trip. If they
 # take longer, the link or the broker is full, or this process is busy. Then it would bring nothing, and cost CPU.
 LATENCY_BOUND: Final = 1.5
+# What other replicas add to the round trip of a request, at most. Any more is taken for a queue.
+REPLICATION_S: Final = 0.05
 # The bytes under way with which wide windows begin, and to which they shrink at most.
 FEWEST_BYTES: Final = 2 << 20
 # An answer that comes late has less sent by this part of its request.
@@ -33,7 +36,8 @@ class TargetBroker:
     """One target broker. `round_trip`: in seconds, without load; 0: not known.
 
     `reported`: that it can't be written to is a problem that was reported.
-    `wide`: partitions of it may have FAR_WINDOW batches in flight. `allowed`: bytes that may be under way then.
+    `wide`: partitions of it may have FAR_WINDOW batches in flight. `allowed`: bytes that may be under way then. `quickest`:
+    seconds until the quickest answer to one of these, with the time of other replicas in it.
 
     A broker handles the requests of a connection one after the other. So what must not wait for `data` goes `ahead`.
     """
@@ -45,6 +49,7 @@ class TargetBroker:
     reported: bool = False
     wide: bool = False
     allowed: int = FEWEST_BYTES
+    quickest: float = math.inf
 
     @property
     def far(self) -> bool:
@@ -74,14 +79,16 @@ class TargetBroker:
         """How many bytes of data may be under way. `limit`: to all brokers."""
         return min(limit, self.allowed) if self.wide and self.far else limit
 
-    def answered(self, size: int, limit: float) -> None:
-        """A request of data of so many bytes was answered. `limit`: see `most_bytes`.
+    def answered(self, size: int, seconds: float, limit: float) -> None:
+        """A request of data of so many bytes was answered after this time. `limit`: see `most_bytes`.
 
-        While the distance alone decides how long that takes, twice as much may be under way after a round trip. If answers
+        While answers take little longer than without load, half as much again may be under way after a round trip. If they
         take longer, batches wait somewhere on their way, and less will do.
         """
-        if self.latency_bound:
-            self.allowed = int(min(limit, self.allowed + size))
+        self.quickest = min(self.quickest, seconds)
+        without_load = self.round_trip + min(max(0.0, self.quickest - self.round_trip), REPLICATION_S)
+        if self.data.answers_after <= without_load * LATENCY_BOUND:
+            self.allowed = int(min(limit, self.allowed + size // 2))
         else:
             self.allowed = max(FEWEST_BYTES, self.allowed - size // BACK_OFF)
 

@@ -7,7 +7,8 @@ This module decides and sender.py sends; there is no I/O here. The rules, for an
 - A leader that is far away, and tells the last sequence that it has of this producer (DescribeProducers), may get many more
   (FAR_WINDOW). If it may have written several of them before a failure, it is asked first. The batch with its last
   sequence is sent again, and what comes after it. The leader recognises that one, and acknowledges it when all replicas in
-  sync have it. Its offset there shows whether they have all before it, too: a leader may have lost its state meanwhile.
+  sync have it. Its offset there shows whether they have all before it, too: a leader may have lost its state meanwhile. So
+  it is sent alone. Where somebody else writes, offsets show nothing, and five are in flight.
 - After a failure nothing is sent until every request with a batch of this partition is answered or lost. Then all that is
   unacknowledged is sent again, in order, with the same sequences and bytes. So the broker recognises repetitions.
 - The head (the oldest unacknowledged batch) decides. A sequence error of a later batch only says that the head is missing.
@@ -46,8 +47,8 @@ NOT_KNOWN: Final = -1
 MERGE_LIMIT: Final = 1_000_000
 # Batches of a partition in flight to a far leader that tells which it has. Bytes under way are limited elsewhere.
 FAR_WINDOW: Final = 160
-# After so many refusals of the batch that is sent again first, all are sent again, as after any failure. The batch on the
-# target may have been cut in another way, for example, and be no repetition.
+# So often the leader is asked before all are sent again, as after any failure. What it told may be of no use: it may lead no
+# more, or its batch may have been cut in another way, and be no repetition.
 RESUMES: Final = 3
 # Half of the brokers' default for producer.id.expiration.ms: their clocks are not ours.
 REMEMBERED_MS: Final = 12 * 3600 * 1000
@@ -147,7 +148,9 @@ class TargetPartition:
     `may_land_until`: until then (loop time) the broker may still write a batch whose request was lost; 0: none was lost.
     `may_land_unfenced_until`: the same of former producer ids, which nothing fences off; see `restamp`.
     `wide`: FAR_WINDOW batches may be in flight, as its leader tells which it has. `states_asked`: whether it does was asked.
-    `unclear`: the leader has to tell which batches it has, before anything is sent; see `resume`.
+    `shared`: somebody else writes into the partition, too.
+    `unclear`: the leader has to tell which batches it has, before anything is sent; see `resume`. `doubted`: it refused the
+    oldest one, perhaps as a repetition that it doesn't recognise.
     `state_lost`: the leader accepted a batch behind one that it doesn't have; nothing is sent before `restamp`.
     """
 
@@ -179,7 +182,9 @@ class TargetPartition:
     may_land_unfenced_until: float = 0.0
     wide: bool = False
     states_asked: bool = False
+    shared: bool = False
     unclear: bool = False
+    doubted: bool = False
     state_lost: bool = False
     _resumed: InFlightBatch | None = field(default=None, init=False)
     _resumes_refused: int = field(default=0, init=False)
@@ -203,7 +208,7 @@ class TargetPartition:
     def _window(self) -> int:
         if not self.established:
             return 1
-        return max(self.window, FAR_WINDOW) if self.wide else self.window
+        return max(self.window, FAR_WINDOW) if self.wide and not self.shared else self.window
 
     @property
     def settled(self) -> bool:
@@ -213,6 +218,8 @@ class TargetPartition:
     def sendable(self) -> bool:
         """Whether `next_batch` may have something now."""
         if self.failure is not None or self.recovering or self.given_up:
+            return False
+        if self._resumed is not None and self._resumed.on_wire and self.unacked[0].on_leader:
             return False
         window = self._window
         if self.again:
@@ -293,10 +300,7 @@ class TargetPartition:
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
             self.problem, self.failing_since = None, None
-            if sent is not self._resumed:
-                self._acknowledge()
-            elif self._is_all_there(sent):
-                self._resumes_refused = 0
+            if sent is not self._resumed or self._is_all_there(sent):
                 self._acknowledge()
             else:
                 self.state_lost = self.recovering = True
@@ -323,6 +327,9 @@ class TargetPartition:
         # In order, even if the answers came in another order: a source offset must never pass a missing batch.
         while self.unacked and self.unacked[0].acked:
             head = self.unacked.popleft()
+            self.doubted, self._resumes_refused = False, 0
+            if not head.repeated and NOT_KNOWN not in (self._acked_end, head.base_offset):
+                self.shared = self.shared or head.base_offset != self._acked_end
             self._acked_end = head.base_offset + head.batch.count if head.base_offset >= 0 else NOT_KNOWN
             self.feed.acked(head.batch, -1 if head.repeated else head.base_offset)
 
@@ -342,22 +349,22 @@ class TargetPartition:
         A leader that began with a snapshot of its log remembers only the last one before that.
         """
         written = sum(not sent.never_written for sent in self.unacked)
-        return self.wide and written > 1 and self._resumes_refused < RESUMES
+        return self.wide and (written > 1 or self.doubted) and self._resumes_refused < RESUMES
 
     def resume(self, last_sequence: int | None) -> None:
         """Sends again from the batch on whose last record has this sequence. Only when `unclear`.
 
         None: the leader has none, or does not tell. Then all are sent again, and so they are if it has another sequence.
         """
-        self.unclear = self.recovering = False
+        self.unclear = self.recovering = self.doubted = False
         if last_sequence is None:
             # A leader that knows nothing of this producer accepts any sequence.
             self.remembered_until = 0.0
         at = next((n for n, sent in enumerate(self.unacked) if sent.last_sequence == last_sequence), None)
-        if at is None or (at > 0 and self._acked_end == NOT_KNOWN):
+        if at is None or (at > 0 and not self._may_have_all_before(at)):
             at = 0
             if last_sequence is None or next_sequence(last_sequence, 1) != self.unacked[0].sequence:
-                self._resumes_refused = RESUMES  # asking shows nothing more
+                self._resumes_refused += 1
         for sent in islice(self.unacked, at):
             sent.on_leader = sent.repeated = True
         again = list(islice(self.unacked, at, None))
@@ -366,6 +373,19 @@ class TargetPartition:
             sent.acked, sent.base_offset = False, -1
         self._send_again(again)
         self._resumed = again[0] if again else None
+
+    def _may_have_all_before(self, at: int) -> bool:
+        """Whether nothing shows that a batch before this one is missing: one that was not written, or a wrong offset."""
+        end = self._acked_end
+        if end == NOT_KNOWN or self.shared:
+            return False
+        for number, sent in enumerate(self.unacked):
+            if number < at and sent.never_written:
+                return False
+            if sent.acked and sent.base_offset not in (NOT_KNOWN, end):
+                return False
+            end += sent.batch.count
+        return True
 
     def resume_refused(self, sent: InFlightBatch) -> None:
         """The leader refuses this batch; call before `answered`. It matters if all after it depends on it; see `resume`."""
@@ -472,7 +492,7 @@ class TargetPartition:
             sent.acked, sent.base_offset = False, -1
         self.recovering = False
         self._forget_resumed()
-        self._resumes_refused = 0
+        self.doubted, self._resumes_refused = False, 0
         self._send_again(self.unacked)
 
     def fail(self, error: PartitionRefusedError) -> None:
@@ -509,6 +529,7 @@ class TargetPartition:
 
     def _drop(self) -> None:
         self._forget_resumed()
+        self.doubted = False
         self.unacked.clear()
         self.again.clear()
 

@@ -31,7 +31,7 @@ class Seen:
         self.divided: list[bool] = []
         self.queues: Any = SimpleNamespace(divide=lambda _node, *, divided: self.divided.append(divided))
         self.budget = FetchBudget(NEAR_LIMIT, request_max, request_max)
-        self.distances = FetchDistances(FakeSource(), self.queues, self.budget, request_max, request_max)  # type: ignore[arg-type]
+        self.distances = FetchDistances(FakeSource(), self.queues, self.budget, request_max)  # type: ignore[arg-type]
         self.distances._round_trips[1] = away_s
 
 
@@ -80,12 +80,14 @@ def test_the_limit_of_memory_follows_the_distance(away_s: float, request_max: in
 
 def test_an_answer_from_far_away_may_be_larger() -> None:
     seen = Seen(AWAY_S)
-    seen.distances = FetchDistances(FakeSource(), seen.queues, seen.budget, 2 * ANSWER, 2 * ANSWER)  # type: ignore[arg-type]
+    seen.distances = FetchDistances(FakeSource(), seen.queues, seen.budget, 2 * ANSWER)  # type: ignore[arg-type]
     seen.distances._round_trips[1] = AWAY_S
-    assert (seen.budget.reserve(2), seen.budget.partition_bytes(1 << 30)) == (NEAR_LIMIT // 3, ANSWER)
+    assert seen.budget.reserve(2) == NEAR_LIMIT // 3
     seen.budget.unreserve(NEAR_LIMIT // 3)
     seen.distances.answered(1, 2 * AWAY_S, FILLED)
-    assert (seen.budget.reserve(2), seen.budget.partition_bytes(1 << 30)) == (seen.budget.limit // 3, 2 * ANSWER)
+    assert seen.budget.reserve(2) == seen.budget.limit // 3 > ANSWER
+    # More of a single partition at once would be slower: nothing of it is sent before all has come.
+    assert seen.budget.partition_bytes(1 << 30) == ANSWER
 
 
 class Copy:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from copy import copy
 from dataclasses import replace
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.client.round_trip import FAR_S
 from mirror_connect.kafka_io.producer import target_broker
@@ -27,6 +28,7 @@ from mirror_connect.kafka_io.producer.target_broker import (
     TargetBroker,
 )
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.producer_states import ProducersOfPartition, ProducerState
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from tests.fakes.producer_rig import (
     NOT_LEADER,
@@ -40,7 +42,7 @@ from tests.fakes.producer_rig import (
     until,
 )
 from tests.fakes.simulated_time import SimulatedLoop, run_simulated
-from tests.fakes.target_cluster import FakeTarget, lost
+from tests.fakes.target_cluster import HEADER, FakeTarget, lost
 
 AWAY_S = 0.1
 # Long enough for every measurement of the round trip.
@@ -158,6 +160,7 @@ class Line(FakeTarget):
     def __init__(self) -> None:
         super().__init__()
         self.round_trip = AWAY_S
+        self.ends: Counter[TopicPartition] = Counter()
         self.arrived = self.most_waiting = 0
         self._waiting = 0
         self._free_at = 0.0
@@ -174,8 +177,18 @@ class Line(FakeTarget):
         self._waiting -= size
         self.requests.clear()
         self.arrived += size
-        answers = [ProducedPartition(each.topic, each.partition, 0, 0, -1, 0, "") for each in request.batches]
+        answers = []
+        for each in request.batches:
+            place = TopicPartition(each.topic, each.partition)
+            base = self.ends[place]
+            self.ends[place] += HEADER.unpack_from(each.batch[0])[12]
+            answers.append(ProducedPartition(*place, 0, base, -1, 0, ""))
         return ProduceResponse(answers, 0)
+
+    def _told(self, partition: TopicPartition) -> ProducersOfPartition:
+        known = ProducerState(self.producer_id, self.epoch, self.ends[partition] - 1)
+        told = super()._told(partition)
+        return told if told.error else told._replace(producers=[known])
 
 
 class Backlog(Feed):
