@@ -30,6 +30,8 @@ ROUND_TRIPS_MS: Final = (25, 100)
 NEAR: Final = "near"
 SOURCE: Final = "source"
 TARGET: Final = "target"
+# So many that no side reaches the end within its turn.
+RECORDS: Final = 10_000_000
 # A topic without records: whoever has no turn copies this one.
 IDLE: Final = "idle"
 # What does not count of each copying: its start, and the time in which a side may find out how far away a broker is.
@@ -124,7 +126,7 @@ def _fill(rig: Rig, console: Console, durations: Durations) -> dict[int, Fed]:
     rig.create_source_topic(IDLE, 1)
     for partitions in PARTITIONS:
         rig.create_source_topic(_topic(partitions), partitions)
-        records = int(profile.records * durations.data_share)
+        records = int(RECORDS * durations.data_share)
         fed[partitions] = feed(rig.source.bootstrap_servers, _topic(partitions), partitions, pool, records)
     console.say(f"{fed[PARTITIONS[0]].records:,} records in each topic")
     return fed
