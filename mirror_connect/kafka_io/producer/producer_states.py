@@ -36,7 +36,7 @@ class AskingSender(Protocol):
     def retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
         """Tries the partition again later."""
 
-    def not_answered(self, node: TargetBroker, target: TargetPartition, lost: str) -> None:
+    def not_answered(self, node: TargetBroker, target: TargetPartition, lost: str, waited_s: float) -> None:
         """The broker has not answered; the partition is tried again later."""
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -92,15 +92,15 @@ class ProducerStates:
 
     def _lost(self, node: TargetBroker, target: TargetPartition, lost: str) -> None:
         target.states_asked = False
-        if target.unclear:
-            self._sender.not_answered(node, target, lost)
+        if target.must_ask:
+            self._sender.not_answered(node, target, lost, 0.0)
 
     def _take(
         self, node: TargetBroker, target: TargetPartition, found: ProducersOfPartition, producer: ProducerIdAndEpoch
     ) -> None:
         if retry(found.error) is not Retry.NEVER:
             target.states_asked = False
-            if target.unclear:
+            if target.must_ask:
                 self._sender.retry(target, found.error, "", elsewhere=True)
             return
         mine = (each for each in found.producers if each[:2] == (producer.producer_id, producer.epoch))

@@ -52,6 +52,8 @@ WIRE_LIMIT: Final = 16 << 20
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before it is a problem: a moved leader or a new topic is none.
 QUIET_RETRIES: Final = 5
+# Nor is a request without an answer, for so long.
+QUIET_S: Final = 10.0
 # The target is still writing the end of the last transaction into its partitions.
 CONCURRENT_S: Final = 0.005
 CONCURRENT_TRIES: Final = 5
@@ -162,7 +164,7 @@ class Sender:
     # Which partitions can send.
 
     def _make_ready(self, target: TargetPartition) -> None:
-        if self._closed or not (target.sendable() or target.unclear):
+        if self._closed or not (target.sendable() or target.must_ask):
             return
         if self.transactions is not None and not self.transactions.admits(target):
             return
@@ -185,9 +187,10 @@ class Sender:
             # A producer with nothing to send notices a broker's absence only this way.
             self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all))
         node.wide = node.wide or target.wide
-        if target.unclear or (node.far and self._may_become_wide(target)):
+        if target.must_ask or (node.far and self._may_become_wide(target)):
             self._states.ask(node, target)
-        if target.unclear:
+        if target.must_ask:
+            node.row(target).pop(target, None)
             return
         node.row(target)[target] = None
         self._schedule_pump()
@@ -205,7 +208,7 @@ class Sender:
             target.node = None
             self.wanted.want(target.topic)
         # All that was in flight when a connection broke, for example, is one failure.
-        if self._loop.time() >= target.blocked_until:
+        if self._loop.time() >= target.blocked_until or target.failures_in_row == 0:
             target.failures_in_row += 1
             wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
             target.blocked_until = self._loop.time() + wait
@@ -237,8 +240,11 @@ class Sender:
                 while connection.waiting:
                     most = node.most_requests(self._settings.max_in_flight, connection)
                     most_now, limit = connection.limits(now, most, self._settings.max_request_bytes)
-                    full = connection.wire_bytes >= most_bytes or self._data_bytes() >= wire_limit
-                    if connection.requests >= most_now or (connection is node.data and full):
+                    if connection.requests >= most_now:
+                        break
+                    if connection is node.data and (
+                        connection.wire_bytes >= most_bytes or self._data_bytes() >= wire_limit
+                    ):
                         break
                     if self._send(node, connection, limit):
                         # One split in each turn of the loop: many together would block it for long.
@@ -291,7 +297,7 @@ class Sender:
                     # The broker may still have the request unread. It is taken as gone after another request.timeout.ms.
                     for target, _ in taken:
                         target.may_land_until = self._loop.time() + self._timeout_s
-                self._take_answer(node, taken, answer, lost, written=lease.passed)
+                self._take_answer(node, taken, answer, lost, self._loop.time() - sent_at, written=lease.passed)
 
     def _request(self, batches: list[ProducePartition], lease: LeaseCheck) -> Produce:
         timeout_ms = self._settings.request_timeout_ms
@@ -317,13 +323,20 @@ class Sender:
             self._loop.call_at(connection.throttled_until + 0.001, self._schedule_pump)
 
     def _take_answer(
-        self, node: TargetBroker, taken: Taken, answer: ProduceResponse | None, lost: str, *, written: bool
+        self,
+        node: TargetBroker,
+        taken: Taken,
+        answer: ProduceResponse | None,
+        lost: str,
+        waited_s: float,
+        *,
+        written: bool,
     ) -> None:
         """`written`: whether the request was written to the connection."""
         if answer is None:
             for target, sent in taken:
                 target.answered(sent, Outcome.RETRY, absent=not written)
-                self.not_answered(node, target, lost)
+                self.not_answered(node, target, lost, waited_s)
         else:
             # Answers are grouped by topic, so their order differs from the request's: find them by name.
             by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}
@@ -358,11 +371,11 @@ class Sender:
         head = target.is_head(sent)
         if self.transactions is not None and target.failure is None and self.transactions.judged(target, sent, code):
             return
+        if found not in (Outcome.RETRY, Outcome.RETRY_ELSEWHERE):
+            target.resume_refused(sent)
         if found is Outcome.TOO_LARGE and target.failure is None and (head or sent.batch.count > 1):
             self._splitter.split_soon(target, sent)
             return
-        if found not in (Outcome.RETRY, Outcome.RETRY_ELSEWHERE):
-            target.resume_refused(sent)
         # It may have been written, and so many after it that the broker does not recognise it.
         asks = head and found is Outcome.SEQUENCE and target.asks
         target.doubted = target.doubted or asks
@@ -382,6 +395,7 @@ class Sender:
             self.retry(target, code, entry.message, elsewhere=found is Outcome.RETRY_ELSEWHERE)
 
     def _is_written(self, target: TargetPartition, sent: InFlightBatch, entry: ProducedPartition) -> None:
+        self._problems.resolve(str(target), ProblemCode.PRODUCER_STATE_LOST)
         if target.failures_in_row:
             self._problems.resolve(str(target))
             self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
@@ -410,10 +424,10 @@ class Sender:
             return
         self._problems.report(target.problem)
 
-    def not_answered(self, node: TargetBroker, target: TargetPartition, lost: str) -> None:
+    def not_answered(self, node: TargetBroker, target: TargetPartition, lost: str, waited_s: float) -> None:
         """The broker has not answered for the partition; `lost`: why. It is tried again, perhaps at another broker."""
         self._block(target, elsewhere=True, longest=self._settings.retry_backoff_max_s)
-        if target.failures_in_row >= QUIET_RETRIES:
+        if target.failures_in_row >= QUIET_RETRIES or waited_s >= QUIET_S:
             target.problem = broker_unreachable(node.node_id, lost)
             self._problems.report(target.problem)
             node.reported = True
@@ -490,7 +504,7 @@ class Sender:
             for target in waiting:
                 del self.leaderless[target]
                 code = self._cluster.topic_error(target.topic)
-                if unreachable == 0 and code in _NEEDS_USER and (target.sendable() or target.unclear):
+                if unreachable == 0 and code in _NEEDS_USER and (target.sendable() or target.must_ask):
                     # Without a leader no request is sent, so no answer would show why nothing is written.
                     self.retry(target, code, "", elsewhere=True)
                 else:

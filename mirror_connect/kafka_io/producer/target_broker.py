@@ -23,7 +23,7 @@ LATENCY_BOUND: Final = 1.5
 # What other replicas add to the round trip of a request, at most. Any more is taken for a queue.
 REPLICATION_S: Final = 0.05
 # The bytes under way with which wide windows begin, and to which they shrink at most.
-FEWEST_BYTES: Final = 2 << 20
+FEWEST_BYTES: Final = 4 << 20
 # An answer that comes late has less sent by this part of its request.
 BACK_OFF: Final = 4
 # Larger batches are merged only until so much is on the way in a second. Merging takes half a processor for that, and

@@ -343,6 +343,11 @@ class TargetPartition:
             self._send_again(sent for sent in self.unacked if not sent.acked)
 
     @property
+    def must_ask(self) -> bool:
+        """Whether its leader has to be asked before anything is sent."""
+        return self.unclear and not self.given_up
+
+    @property
     def asks(self) -> bool:
         """Whether more batches may be written than the leader surely remembers: it may not recognise the first one again.
 
@@ -493,6 +498,8 @@ class TargetPartition:
         self.recovering = False
         self._forget_resumed()
         self.doubted, self._resumes_refused = False, 0
+        # What comes next lies behind all that was written under the former epoch.
+        self._acked_end = NOT_KNOWN
         self._send_again(self.unacked)
 
     def fail(self, error: PartitionRefusedError) -> None:

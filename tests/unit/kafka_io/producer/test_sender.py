@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 
 from mirror_connect.kafka_io.client.connection import RequestTimedOut
+from mirror_connect.kafka_io.client.copier_settings import WINDOW, ProducerSettings
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
+from mirror_connect.kafka_io.producer.sender import QUIET_S
 from mirror_connect.kafka_io.protocol.error_codes import advice
 from mirror_connect.kafka_io.protocol.produce import Produce
 from tests.fakes.producer_rig import (
@@ -28,7 +31,8 @@ from tests.fakes.producer_rig import (
     sequences,
     until,
 )
-from tests.fakes.target_cluster import lost
+from tests.fakes.simulated_time import run_simulated
+from tests.fakes.target_cluster import FakeTarget, lost
 
 
 async def test_batches_of_a_partition_arrive_in_order_with_dense_sequences(rig: Rig) -> None:
@@ -131,6 +135,36 @@ async def test_whatever_fails_every_record_is_there_once_and_in_order(rig: Rig, 
         assert feed.misplaced == []
 
 
+@pytest.mark.parametrize(
+    ("waits_s", "told"),
+    [pytest.param(0.0, False, id="at_once"), pytest.param(QUIET_S, True, id="after_a_long_silence")],
+)
+def test_all_that_is_lost_with_a_connection_is_one_failure(waits_s: float, told: bool) -> None:
+    async def run() -> Rig:
+        rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.1))
+        await rig.producer.start()
+        feed = Feed(batches(1))
+        side = rig.feed(feed)
+        await asyncio.sleep(1.0)
+        send, five = rig.target.send, iter(range(WINDOW))
+
+        async def lose(node_id: int, request: Any, *, purpose: str = "control") -> Any:
+            if isinstance(request, Produce) and next(five, None) is not None:
+                await asyncio.sleep(waits_s)
+                raise lost()
+            return await send(node_id, request, purpose=purpose)
+
+        rig.target.send = lose  # type: ignore[method-assign]
+        feed.batches.extend(batches(WINDOW + 1)[1:])
+        rig.producer.wake(side)
+        await asyncio.sleep(60.0)
+        assert feed.acknowledged == list(range(3 * (WINDOW + 1)))
+        await rig.producer.close()
+        return rig
+
+    assert bool(run_simulated(run()).notices) is told
+
+
 @pytest.mark.parametrize("code", [OUT_OF_ORDER, UNKNOWN_PRODUCER_ID])
 async def test_a_target_that_lost_the_sequence_is_met_with_a_new_epoch(rig: Rig, code: int) -> None:
     other = Feed(batches(2))
@@ -142,6 +176,8 @@ async def test_a_target_that_lost_the_sequence_is_met_with_a_new_epoch(rig: Rig,
     rig.feed(feed)
     await until(lambda: len(feed.acknowledged) == 12)
     assert [(b.epoch, b.sequence) for b in rig.target.log("a.orders", 0).batches] == [(1, 0), (1, 3), (1, 6), (1, 9)]
+    assert len(rig.notices) == 1
+    assert rig.producer._sender._problems.shown("a.orders-0") == []
 
 
 async def test_after_a_new_epoch_the_other_partitions_begin_at_sequence_zero_too(rig: Rig) -> None:
