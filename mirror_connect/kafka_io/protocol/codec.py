@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
+from mirror_connect.connectors.partitions import TopicPartition
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 T = TypeVar("T")
 
@@ -191,6 +193,19 @@ class Writer:
         self.length(len(listed))
         for value in listed:
             write(value)
+
+    def partitions(self, partitions: Iterable[TopicPartition]) -> None:
+        """An array of topics, each with the numbers of its partitions. Topics have the order in which they come first."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append(partition)
+
+        def of_topic(topic: str) -> None:
+            self.string(topic)
+            self.array(topics[topic], self.int32)
+            self.tags()
+
+        self.array(topics, of_topic)
 
     def payload(self, pieces: Iterable[Buffer]) -> None:
         """BYTES (or compact) of several buffers. Large ones aren't copied: they must not change before the answer."""

@@ -37,15 +37,7 @@ def assignment(partitions: Collection[TopicPartition]) -> bytes:
     """The partitions of one member, without user data."""
     writer = Writer()
     writer.int16(_VERSION)
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(partition)
-
-    def of_topic(topic: str) -> None:
-        writer.string(topic)
-        writer.array(topics[topic], writer.int32)
-
-    writer.array(topics, of_topic)
+    writer.partitions(sorted(partitions))
     writer.int32(_NO_USER_DATA)
     return b"".join(writer.buffers())
 

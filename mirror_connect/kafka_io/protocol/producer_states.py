@@ -37,16 +37,7 @@ class DescribeProducers(Request[dict[TopicPartition, ProducersOfPartition]]):
 
     def encode(self, version: int, writer: Writer) -> None:
         """As DescribeProducers v0."""
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
-
-        def write(topic: tuple[str, Iterable[int]]) -> None:
-            writer.string(topic[0])
-            writer.array(topic[1], writer.int32)
-            writer.tags()
-
-        writer.array(topics.items(), write)
+        writer.partitions(self.partitions)
         writer.tags()
 
     def decode(self, version: int, reader: Reader) -> dict[TopicPartition, ProducersOfPartition]:

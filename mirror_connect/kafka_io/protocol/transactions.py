@@ -5,7 +5,7 @@ Produce with a transactional id and InitProducerId are in produce.py and produce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
@@ -47,16 +47,7 @@ class AddPartitionsToTxn(Request[AddPartitionsToTxnResponse]):
         writer.string(self.transactional_id)
         writer.int64(self.producer_id)
         writer.int16(self.producer_epoch)
-        topics: dict[str, list[int]] = {}
-        for topic, partition in self.partitions:
-            topics.setdefault(topic, []).append(partition)
-
-        def write(topic: tuple[str, Iterable[int]]) -> None:
-            writer.string(topic[0])
-            writer.array(topic[1], writer.int32)
-            writer.tags()
-
-        writer.array(topics.items(), write)
+        writer.partitions(self.partitions)
         writer.tags()
 
     def decode(self, version: int, reader: Reader) -> AddPartitionsToTxnResponse:
