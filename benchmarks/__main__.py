@@ -119,28 +119,29 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
             measure = partial(throughput.measure, profile, durations, console, options.side or ())
             yield f"{report.THROUGHPUT}{case}", measure
         else:
-            module = {
-                "latency": latency,
-                "epochs": epochs,
-                "memory": memory,
-                "startup": startup,
-                "dedicated-start": dedicated_start,
-                "light-connectors": light_connectors,
-                "many-connectors": many_connectors,
-                "failover": failover,
-                "takeover": takeover,
-                "exactly-once": exactly_once,
-                "many-partitions": many_partitions,
-                "many-topics": many_topics,
-                "following": following,
-                "scaling": scaling,
-                "cluster": spark_placement,
-                "far": far,
-                "compute": compute,
-                "transforms": transforms,
+            measured: Callable[..., Any] = {
+                "latency": latency.measure,
+                "latency-saturated": latency.measure_saturated,
+                "epochs": epochs.measure,
+                "memory": memory.measure,
+                "startup": startup.measure,
+                "dedicated-start": dedicated_start.measure,
+                "light-connectors": light_connectors.measure,
+                "many-connectors": many_connectors.measure,
+                "failover": failover.measure,
+                "takeover": takeover.measure,
+                "exactly-once": exactly_once.measure,
+                "many-partitions": many_partitions.measure,
+                "many-topics": many_topics.measure,
+                "following": following.measure,
+                "scaling": scaling.measure,
+                "cluster": spark_placement.measure,
+                "far": far.measure,
+                "compute": compute.measure,
+                "transforms": transforms.measure,
             }[case]
             sides: list[str] = options.side or [MM2_TUNED if case == "far" else MM2, OURS]
-            yield case, partial(module.measure, durations, console, sides)
+            yield case, partial(measured, durations, console, sides)
 
 
 def _show(console: Console, parts: dict[str, Part]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.findings import UNPAIRED, over
+from benchmarks.findings import UNPAIRED, latency_case, over
 from benchmarks.plan import words_of
 from benchmarks.sides import MM2, OURS
 
@@ -86,7 +86,7 @@ def _throughput(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
 
 def _latency(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     for ours, other in _both(figures, "rate"):
-        what = f"{ours['rate']:,} records/s"
+        what = latency_case(ours)
         for name in ("p50", "p99"):
             mine, theirs = over(ours, name), over(other, name)
             note = "" if mine[1] and theirs[1] else f" ({UNPAIRED})"

@@ -102,23 +102,32 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
 
 
 def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
-    """A row for each side at each rate; the floor is measured beside each."""
+    """A row for each side at each rate; the floor is measured beside each.
+
+    On a saturated machine the aims are those beside the other side alone: milliseconds are what the scheduler gives.
+    """
     rows: list[tuple[str, ...]] = []
     aims: list[Aim] = []
     for each in figures:
         rows.append(
             (
-                f"{each['rate']:,} records/s: {LABELS[each['side']]}",
+                f"{latency_case(each)}: {LABELS[each['side']]}",
                 *_lateness(each),
                 f"{each['cpu_percent']:.0f}",
             )
         )
         if each["side"] == OURS:
-            what = f"{each['rate']:,} records/s"
-            aims += _not_late(each, what, AIM_OVER_MS)
+            what = latency_case(each)
+            if not each.get("busy"):
+                aims += _not_late(each, what, AIM_OVER_MS)
             for other in (other for other in figures if other["side"] == MM2 and other["rate"] == each["rate"]):
                 aims += _less_late(each, other, what)
     return Table((*_LATENESS, "CPU %"), rows), aims
+
+
+def latency_case(each: Mapping[str, Any]) -> str:
+    """Its rate, and whether others had work for all processors."""
+    return f"{each['rate']:,} records/s{' on a saturated machine' if each.get('busy') else ''}"
 
 
 def _spread(values: Sequence[float], form: str) -> str:

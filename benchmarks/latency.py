@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from benchmarks.latency_probe import AFTER_LAST_S, READ_COMMITTED, Load, Receive
 from benchmarks.pairing import Lateness, Pair, lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, PARTITIONS, RATES, Durations
 from benchmarks.rig import Rig
+from benchmarks.saturation import saturated
 from benchmarks.sides import LABELS, MM2, NONE, OURS, Side, connector_config, in_turns, open_side
 
 FIRST_RECORD_S: Final = 180.0
@@ -30,7 +31,8 @@ PROBE_WARM_UP_S: Final = 1.0
 class Delay:
     """Lateness at one rate, over all rounds; `rounds`: the same of each round alone.
 
-    `cpu_percent`: of all the side's processes, in percent of one core, while the records that count are sent.
+    `cpu_percent`: of all the side's processes, in percent of one core, while the records that count are sent. `busy`:
+    processes beside it that compute without a pause meanwhile.
     """
 
     side: str
@@ -39,12 +41,13 @@ class Delay:
     lateness: Lateness
     rounds: list[Lateness]
     cpu_percent: float
+    busy: int = 0
 
     def figures(self) -> dict[str, Any]:
         """By name, as results have them."""
         rounds = [each.figures() for each in self.rounds]
         named = {"side": self.side, "rate": self.rate, "sent": self.sent, **self.lateness.figures()}
-        return {**named, "rounds": rounds, "cpu_percent": self.cpu_percent}
+        return {**named, "rounds": rounds, "cpu_percent": self.cpu_percent, "busy": self.busy}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,18 @@ class Round:
     seconds: float
 
 
-def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
-    """Every side at every rate, one worker each."""
+@contextmanager
+def _nothing() -> Iterator[int]:
+    yield 0
+
+
+def measure(
+    durations: Durations,
+    console: Console,
+    sides: Sequence[str] = (MM2, OURS),
+    beside: Callable[[], AbstractContextManager[int]] = _nothing,
+) -> list[dict[str, Any]]:
+    """Every side at every rate, one worker each. `beside`: what the machine does in the rounds; gives `Delay.busy`."""
     found = []
     with Rig() as rig, ExitStack() as stack:
         trees = {name: _opened(rig, stack.enter_context(open_side(name, rig.target))) for name in sides}
@@ -66,14 +79,23 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2,
             for name in sides:
                 console.say(f"{LABELS[name]}: {rate:,} records/s, warm-up {durations.warm_up:g} s")
                 warm_up(rig, name, rate, durations.warm_up)
-            for number in range(durations.latency_rounds):
-                for name in in_turns(sides, number):
-                    warm_up(rig, name, rate, durations.warm_again)
-                    rounds[name].append(measure_round(rig, name, load_of(rate, durations), trees[name]))
+            # After the warm-up: a JVM that has not compiled its code yet is another measurement.
+            with beside() as busy:
+                for number in range(durations.latency_rounds):
+                    for name in in_turns(sides, number):
+                        warm_up(rig, name, rate, durations.warm_again)
+                        rounds[name].append(measure_round(rig, name, load_of(rate, durations), trees[name]))
             for name in sides:
-                found.append(_delay(name, rate, rounds[name], durations))
+                found.append(_delay(name, rate, rounds[name], durations, busy))
                 console.say(_line(found[-1]))
     return [each.figures() for each in found]
+
+
+def measure_saturated(
+    durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)
+) -> list[dict[str, Any]]:
+    """The same where other processes take all the processor time there is."""
+    return measure(durations, console, sides, saturated)
 
 
 def _opened(rig: Rig, side: Side) -> ProcessTree:
@@ -119,7 +141,7 @@ def measure_round(rig: Rig, topic: str, load: Load, tree: ProcessTree, isolation
     return Round(found, used, seconds)
 
 
-def _delay(name: str, rate: int, rounds: Sequence[Round], durations: Durations) -> Delay:
+def _delay(name: str, rate: int, rounds: Sequence[Round], durations: Durations, busy: int) -> Delay:
     return Delay(
         side=name,
         rate=rate,
@@ -127,6 +149,7 @@ def _delay(name: str, rate: int, rounds: Sequence[Round], durations: Durations) 
         lateness=lateness([pair for each in rounds for pair in each.pairs]),
         rounds=[lateness(each.pairs) for each in rounds],
         cpu_percent=100 * sum(each.cpu for each in rounds) / sum(each.seconds for each in rounds),
+        busy=busy,
     )
 
 

@@ -86,6 +86,11 @@ HOW: Final = {
         f" {FULL.warm_again:g} s of warm-up and {FULL.latency / FULL.latency_rounds:g} s that count. CPU is that of all of"
         " the side's processes while what counts is sent. Milliseconds."
     ),
+    "Latency on a saturated machine": (
+        "The same, and in the rounds as many processes as the machine has processors compute beside it without a pause, of"
+        " the same priority as everything else. The brokers, the sending process and the receiving ones have to share with"
+        " them, too. Both sides warm up before without that load, and in front of each round with it. Milliseconds."
+    ),
     "Latency while an epoch ends": (
         f"A micro-batch of the streaming query, an epoch, lasts {EPOCH_SECONDS / 60:g} minutes; then its task commits, and"
         f" the next one goes on. {epochs.RATE:,} records a second, measured as under Latency in one run of"

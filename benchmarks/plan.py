@@ -12,6 +12,7 @@ PARTITIONS: Final = 4
 # Cases beside the profiles.
 OTHERS: Final = (
     "latency",
+    "latency-saturated",
     "epochs",
     "memory",
     "startup",

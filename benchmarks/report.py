@@ -35,6 +35,7 @@ THROUGHPUT: Final = "throughput "
 _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     (COPYING, THROUGHPUT, findings.throughput),
     ("Latency", "latency", findings.latency),
+    ("Latency on a saturated machine", "latency-saturated", findings.latency),
     ("Latency while an epoch ends", "epochs", epochs.findings),
     ("Memory, idle", "memory", findings.idle),
     ("Memory, slow target", "memory", findings.throttled),

@@ -20,8 +20,8 @@ FLAT = {
 
 
 def test_a_delay_is_flat_and_so_are_its_rounds() -> None:
-    found = Delay("ours", 100, 95, LATE, [LATE], 7.0).figures()
-    assert found == {"side": "ours", "rate": 100, "sent": 95, **FLAT, "rounds": [FLAT], "cpu_percent": 7.0}
+    found = Delay("ours", 100, 95, LATE, [LATE], 7.0, 2).figures()
+    assert found == {"side": "ours", "rate": 100, "sent": 95, **FLAT, "rounds": [FLAT], "cpu_percent": 7.0, "busy": 2}
 
 
 def test_copying_beside_many_topics_is_flat_on_both_outcomes() -> None:

@@ -118,6 +118,15 @@ def test_latency_is_judged_beside_that_of_mirror_maker_at_the_same_rate(
     assert [aim.met for aim in beside] == met
 
 
+def test_on_a_saturated_machine_the_other_side_is_the_measure() -> None:
+    figures = [delay("mm2", 4.0, 40.0) | {"busy": 2}, delay("ours", 2.5, 35.0) | {"busy": 2}]
+    beside = "on a saturated machine: {} over consuming directly, beside that of MirrorMaker 2, defaults"
+    assert {what: aim.met for what, aim in aims("latency-saturated", figures).items()} == {
+        f"100 records/s {beside.format('p50')}": True,
+        f"100 records/s {beside.format('p99')}": False,
+    }
+
+
 def test_a_side_that_is_not_late_at_all_is_no_measure_for_the_other() -> None:
     figures = [delay("mm2", 2.0, 10.0), delay("ours", 3.0, 11.0)]
     assert not [what for what in aims("latency", figures) if "beside" in what]
