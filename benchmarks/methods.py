@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import compute, epochs, far, following, held_copies, scaling, spark_placement, takeover, transforms
+from benchmarks import (
+    compute,
+    epochs,
+    far,
+    following,
+    held_copies,
+    latency,
+    scaling,
+    spark_placement,
+    takeover,
+    transforms,
+)
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -87,9 +98,10 @@ HOW: Final = {
         " the side's processes while what counts is sent. Milliseconds."
     ),
     "Latency on a saturated machine": (
-        "The same, and in the rounds as many processes as the machine has processors compute beside it without a pause, of"
+        "As under Latency, and in the rounds as many processes as there are processors compute beside it without a pause, of"
         " the same priority as everything else. The brokers, the sending process and the receiving ones have to share with"
-        " them, too. Both sides warm up before without that load, and in front of each round with it. Milliseconds."
+        " them, too. Both sides warm up before without that load, and in front of each round with it."
+        f" {latency.SATURATED_TIMES * FULL.latency_rounds} rounds go in turns. Milliseconds."
     ),
     "Latency while an epoch ends": (
         f"A micro-batch of the streaming query, an epoch, lasts {EPOCH_SECONDS / 60:g} minutes; then its task commits, and"
