@@ -33,8 +33,8 @@ from mirror_connect.kafka_io.client.copier_settings import (
 from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN_EFFECT
 from mirror_connect.kafka_io.client.sasl import MECHANISMS
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
 from mirror_connect.kafka_io.producer.target_broker import NEAR_REQUESTS
-from mirror_connect.kafka_io.producer.target_partition import FAR_WINDOW
 from mirror_connect.spark_jobs.cluster_settings import (
     ARCHIVE_PYTHON,
     ARCHIVES,

@@ -13,7 +13,7 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.far_link import FETCH, PRODUCE, FarLink, far_cluster
 from mirror_connect.kafka_io.client.copier_settings import WINDOW
-from mirror_connect.kafka_io.producer.target_partition import FAR_WINDOW
+from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

@@ -17,7 +17,9 @@ import pytest
 from hypothesis import strategies as st
 
 from mirror_connect.kafka_io.producer import target_connection
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, TargetPartition
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
+from mirror_connect.kafka_io.producer.leader_state import LeaderState
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch, stamped_header
 from tests.fakes.encoded_batches import decode
 from tests.fakes.producer_rig import TOPIC_DENIED, Feed, Rig, batches
@@ -225,7 +227,7 @@ def test_what_had_landed_is_not_sent_again() -> None:
 @contextmanager
 def nobody_is_asked() -> Iterator[None]:
     """After a failure all are sent again, although the broker does not recognise the first ones."""
-    with mock.patch.object(TargetPartition, "asks", False):
+    with mock.patch.object(LeaderState, "asks", False):
         yield
 
 
@@ -247,21 +249,20 @@ def what_the_leader_has_counts() -> Iterator[None]:
 @contextmanager
 def who_is_not_recognised_begins_anew() -> Iterator[None]:
     """A new epoch as soon as the oldest batch is refused, although what landed after the question may be the reason."""
-    asks = TargetPartition.asks.fget  # type: ignore[attr-defined]
-    with mock.patch.object(TargetPartition, "asks", property(lambda self: self.recovering and asks(self))):
+    with mock.patch.object(LeaderState, "doubt", return_value=False):
         yield
 
 
 @contextmanager
 def all_before_the_last_one_is_there() -> Iterator[None]:
     """What a leader has last counts for all before it, wherever it lies."""
-    there = TargetPartition._is_all_there
+    there = LeaderState._is_all_there
 
-    def shown(self: TargetPartition, resumed: InFlightBatch) -> bool:
+    def shown(self: LeaderState, resumed: InFlightBatch) -> bool:
         self._acked_end = resumed.base_offset - sum(sent.batch.count for sent in self.unacked if sent.on_leader)
         return there(self, resumed)
 
-    with mock.patch.object(TargetPartition, "_is_all_there", shown):
+    with mock.patch.object(LeaderState, "_is_all_there", shown):
         yield
 
 
@@ -283,7 +284,7 @@ def test_a_fault_that_is_put_back_is_found(fault: Callable[[], Any]) -> None:
 def what_was_not_written_is_sent_again() -> Iterator[None]:
     """Also when the leader has refused all of it for its sequences."""
     doubted = mock.PropertyMock(return_value=False)
-    with mock.patch.object(TargetPartition, "doubted", doubted):
+    with mock.patch.object(LeaderState, "doubted", doubted):
         yield
 
 

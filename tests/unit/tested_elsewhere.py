@@ -151,6 +151,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "kafka_io/consumer/fetch_state.py": "tests/unit/kafka_io/consumer/test_fetcher.py: one part of the fetcher, through kafka_io/consumer/fetcher.py",
     "kafka_io/consumer/topic_tail.py": "tests/unit/app/storage/test_poison_records.py: read with the log it feeds",
     "kafka_io/producer/batch_counts.py": "tests/unit/spark_jobs/copy/test_copy_measures.py: counts batches that a producer sends otherwise than once and whole",
+    "kafka_io/producer/in_flight_batch.py": "tests/unit/kafka_io/producer/test_leader_state.py: what is known of a batch that was sent",
     "kafka_io/producer/leader_producer.py": "tests/integration/test_leader_writes.py: needs brokers",
     "kafka_io/producer/target_partition.py": "tests/unit/kafka_io/producer/test_in_flight.py: against a scripted broker",
     "kafka_io/producer/transactional_feeds.py": "tests/unit/kafka_io/producer/test_transactions.py: nothing is taken while no transaction is open, through kafka_io/producer/transactions.py",

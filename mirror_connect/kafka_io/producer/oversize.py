@@ -11,8 +11,9 @@ from mirror_connect.connectors.mirror.mirror_source import OVERSIZE_RECORDS, SKI
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.protocol.topic_configs import DescribeTopicConfigs
 
 LIMIT: Final = "max.message.bytes"

@@ -2,7 +2,7 @@
 
 A broker recognises only the last five batches of a producer when they come again. So no more than five may be in flight,
 unless the leader can be asked which of them it has. It is asked before a partition of a far broker gets more, as the user
-may lack the right to read the topic; and it is asked again after a failure, see TargetPartition.resume. Before Kafka 4.0 a
+may lack the right to read the topic; and it is asked again after a failure, see LeaderState. Before Kafka 4.0 a
 broker that leads no more answers, too.
 """
 
@@ -54,7 +54,7 @@ class ProducerStates:
 
     def ask(self, node: TargetBroker, target: TargetPartition) -> None:
         """Asks the partition's leader. Then `wide` is known, and the partition resumes if it is unclear."""
-        target.states_asked = True
+        target.leader.asked = True
         if target in self._asked:
             return
         self._asked.add(target)
@@ -69,7 +69,7 @@ class ProducerStates:
 
     async def _exchange(self, node: TargetBroker, targets: list[TargetPartition]) -> None:
         producer = self._sender.producer
-        unclear = {target for target in targets if target.unclear}
+        unclear = {target for target in targets if target.leader.unclear}
         answer: dict[TopicPartition, ProducersOfPartition] = {}
         lost = ""
         try:
@@ -83,15 +83,15 @@ class ProducerStates:
         for target in targets:
             if lost:
                 self._lost(node, target, lost)
-            elif producer != self._sender.producer or (target.unclear and target not in unclear):
-                target.states_asked = False  # it has become another question meanwhile
+            elif producer != self._sender.producer or (target.leader.unclear and target not in unclear):
+                target.leader.asked = False  # it has become another question meanwhile
             else:
                 found = answer.get(TopicPartition(target.topic, target.partition), _NOT_IN_ANSWER)
                 self._take(node, target, found, producer)
             self._sender.wake(target)
 
     def _lost(self, node: TargetBroker, target: TargetPartition, lost: str) -> None:
-        target.states_asked = False
+        target.leader.asked = False
         if target.must_ask:
             self._sender.not_answered(node, target, lost, 0.0)
 
@@ -99,16 +99,16 @@ class ProducerStates:
         self, node: TargetBroker, target: TargetPartition, found: ProducersOfPartition, producer: ProducerIdAndEpoch
     ) -> None:
         if retry(found.error) is not Retry.NEVER:
-            target.states_asked = False
+            target.leader.asked = False
             if target.must_ask:
                 self._sender.retry(target, found.error, "", elsewhere=True)
             return
         mine = (each for each in found.producers if each[:2] == (producer.producer_id, producer.epoch))
         last = next((each.last_sequence for each in mine), None)
-        if target.unclear:
+        if target.leader.unclear:
             # Without an answer to this question there will be none to the next one.
-            target.wide = target.wide and found.error == 0
+            target.leader.wide = target.leader.wide and found.error == 0
             target.resume(last)
         else:
             # Some brokers tell of transactional producers alone.
-            target.wide = last is not None
+            target.leader.wide = last is not None

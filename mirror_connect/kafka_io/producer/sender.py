@@ -18,6 +18,7 @@ from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.client.round_trip import LINK_BYTES_PER_S
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.oversize import BatchSplitter
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
@@ -25,7 +26,6 @@ from mirror_connect.kafka_io.producer.producer_states import ProducerStates
 from mirror_connect.kafka_io.producer.target_broker import TargetBroker
 from mirror_connect.kafka_io.producer.target_connection import Taken, TargetConnection
 from mirror_connect.kafka_io.producer.target_partition import (
-    InFlightBatch,
     ProducerIdAndEpoch,
     TargetPartition,
 )
@@ -139,11 +139,11 @@ class Sender:
             self._make_ready(target)
 
     def _may_become_wide(self, target: TargetPartition) -> bool:
-        """Whether to ask if the partition may have more batches in flight than a broker remembers; see TargetPartition.
+        """Whether to ask if the partition may have more batches in flight than a broker remembers; see LeaderState.
 
         Not in transactions: there, a failure that leaves anything open aborts. The own records that go ahead are few.
         """
-        plain = self.transactions is None and not target.ahead and not target.states_asked
+        plain = self.transactions is None and not target.ahead and not target.leader.asked
         return plain and self.producer.idempotent and self._settings.max_in_flight is None and target.established
 
     @property
@@ -186,7 +186,7 @@ class Sender:
             node = self._nodes[target.node] = TargetBroker(target.node)
             # A producer with nothing to send notices a broker's absence only this way.
             self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all))
-        node.wide = node.wide or target.wide
+        node.wide = node.wide or target.leader.wide
         if target.must_ask or (node.far and self._may_become_wide(target)):
             self._states.ask(node, target)
         if target.must_ask:
@@ -372,13 +372,12 @@ class Sender:
         if self.transactions is not None and target.failure is None and self.transactions.judged(target, sent, code):
             return
         if found not in (Outcome.RETRY, Outcome.RETRY_ELSEWHERE):
-            target.resume_refused(sent)
+            target.leader.refuses(sent)
         if found is Outcome.TOO_LARGE and target.failure is None and (head or sent.batch.count > 1):
             self._splitter.split_soon(target, sent)
             return
         # It may have been written, and so many after it that the broker does not recognise it.
-        asks = head and found is Outcome.SEQUENCE and target.asks
-        target.doubted = target.doubted or asks
+        asks = head and found is Outcome.SEQUENCE and target.leader.doubt()
         target.answered(sent, Outcome.RETRY, absent=code in NOT_WRITTEN)
         if target.failure is not None:
             return
@@ -400,7 +399,7 @@ class Sender:
             self._problems.resolve(str(target))
             self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
         target.answered(sent, Outcome.WRITTEN, entry.base_offset, entry.log_append_time)
-        if target.state_lost:
+        if target.leader.lost:
             self._begin_anew_soon(target, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
         if self.transactions is not None:
             self.transactions.acknowledged(target)

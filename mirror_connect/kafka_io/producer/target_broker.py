@@ -9,8 +9,9 @@ from typing import Final
 
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.round_trip import FAR_S, keep_round_trip
+from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
 from mirror_connect.kafka_io.producer.target_connection import TargetConnection
-from mirror_connect.kafka_io.producer.target_partition import FAR_WINDOW, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records import compiled
 
 # Requests in flight on one connection. More of them carry fewer batches each, and that costs CPU. But to a broker that is

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from mirror_connect.kafka_io.client.cluster import Purpose
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 
 # What one request carries.
 Taken: TypeAlias = list[tuple[TargetPartition, InFlightBatch]]

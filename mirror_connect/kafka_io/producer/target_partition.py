@@ -3,12 +3,8 @@
 This module decides and sender.py sends; there is no I/O here. The rules, for an idempotent producer:
 
 - Batches leave in order, and only the oldest `window` unacknowledged ones may be on the wire. The broker remembers a
-  producer's last five batches. An older one can't be repeated safely.
-- A leader that is far away, and tells the last sequence that it has of this producer (DescribeProducers), may get many more
-  (FAR_WINDOW). If it may have written several of them before a failure, it is asked first. The batch with its last
-  sequence is sent again, and what comes after it. The leader recognises that one, and acknowledges it when all replicas in
-  sync have it. Its offset there shows whether they have all before it, too: a leader may have lost its state meanwhile. So
-  it is sent alone. Where somebody else writes, offsets show nothing, and five are in flight.
+  producer's last five batches. An older one can't be repeated safely. Many more may be in flight to a far leader that tells
+  which it has: leader_state.py has the rules for that.
 - After a failure nothing is sent until every request with a batch of this partition is answered or lost. Then all that is
   unacknowledged is sent again, in order, with the same sequences and bytes. So the broker recognises repetitions.
 - The head (the oldest unacknowledged batch) decides. A sequence error of a later batch only says that the head is missing.
@@ -31,6 +27,8 @@ from typing import Final, Protocol
 
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.kafka_io.producer.batch_counts import BatchCounts
+from mirror_connect.kafka_io.producer.in_flight_batch import NO_OFFSET, NO_SEQUENCE, InFlightBatch
+from mirror_connect.kafka_io.producer.leader_state import LeaderState
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
 from mirror_connect.kafka_io.records.batch_split import TooMuchToSplitError, split
 from mirror_connect.kafka_io.records.record_batch import (
@@ -41,15 +39,8 @@ from mirror_connect.kafka_io.records.record_batch import (
 )
 
 NO_PRODUCER_ID = -1
-NO_SEQUENCE = -1
-NOT_KNOWN: Final = -1
 # Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
 MERGE_LIMIT: Final = 1_000_000
-# Batches of a partition in flight to a far leader that tells which it has. Bytes under way are limited elsewhere.
-FAR_WINDOW: Final = 160
-# So often the leader is asked before all are sent again, as after any failure. What it told may be of no use: it may lead no
-# more, or its batch may have been cut in another way, and be no repetition.
-RESUMES: Final = 3
 # Half of the brokers' default for producer.id.expiration.ms: their clocks are not ours.
 REMEMBERED_MS: Final = 12 * 3600 * 1000
 # An answer that told of LogAppendTime counts for so long: the config may be changed while nothing is written.
@@ -99,41 +90,6 @@ class Feed(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class InFlightBatch:
-    """A batch between `take` and its acknowledgement. Repetitions have the same bytes and the same sequence.
-
-    `absent`: it is certain that the target has not written it. `repeated`: it was sent again although the target may have
-    written it before, so its offset there is not known. `payload`: header and records.
-    `on_leader`: the leader has it, but perhaps no other replica.
-    """
-
-    batch: ProducerBatch
-    sequence: int
-    payload: tuple[bytes, bytes]
-    on_wire: bool = False
-    acked: bool = False
-    absent: bool = False
-    repeated: bool = False
-    on_leader: bool = False
-    base_offset: int = -1
-
-    @property
-    def size(self) -> int:
-        """Bytes on the wire."""
-        return self.batch.size
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of its last record."""
-        return next_sequence(self.sequence, self.batch.count - 1)
-
-    @property
-    def never_written(self) -> bool:
-        """Whether it is certain that the target has not written it, and that no request under way holds it."""
-        return self.absent and not (self.repeated or self.on_wire or self.acked)
-
-
-@dataclass(slots=True, eq=False)
 class TargetPartition:
     """One target partition of a producer. `limit`: the largest size of a merged batch, in bytes.
 
@@ -147,11 +103,7 @@ class TargetPartition:
     `closing`: nothing more is taken from the feed; `given_up`: unacknowledged batches aren't sent again either.
     `may_land_until`: until then (loop time) the broker may still write a batch whose request was lost; 0: none was lost.
     `may_land_unfenced_until`: the same of former producer ids, which nothing fences off; see `restamp`.
-    `wide`: FAR_WINDOW batches may be in flight, as its leader tells which it has. `states_asked`: whether it does was asked.
-    `shared`: somebody else writes into the partition, too.
-    `unclear`: the leader has to tell which batches it has, before anything is sent; see `resume`. `doubted`: it refused the
-    oldest one, perhaps as a repetition that it doesn't recognise.
-    `state_lost`: the leader accepted a batch behind one that it doesn't have; nothing is sent before `restamp`.
+    `leader`: what its leader has of the unacknowledged batches, as far as known.
     """
 
     topic: str
@@ -180,16 +132,10 @@ class TargetPartition:
     failing_since: float | None = None
     may_land_until: float = 0.0
     may_land_unfenced_until: float = 0.0
-    wide: bool = False
-    states_asked: bool = False
-    shared: bool = False
-    unclear: bool = False
-    doubted: bool = False
-    state_lost: bool = False
-    _resumed: InFlightBatch | None = field(default=None, init=False)
-    _resumes_refused: int = field(default=0, init=False)
-    # Behind the newest acknowledged batch, on the target.
-    _acked_end: int = field(default=NOT_KNOWN, init=False)
+    leader: LeaderState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leader = LeaderState(self.unacked)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -206,9 +152,7 @@ class TargetPartition:
 
     @property
     def _window(self) -> int:
-        if not self.established:
-            return 1
-        return max(self.window, FAR_WINDOW) if self.wide and not self.shared else self.window
+        return self.leader.window(self.window) if self.established else 1
 
     @property
     def settled(self) -> bool:
@@ -217,9 +161,7 @@ class TargetPartition:
 
     def sendable(self) -> bool:
         """Whether `next_batch` may have something now."""
-        if self.failure is not None or self.recovering or self.given_up:
-            return False
-        if self._resumed is not None and self._resumed.on_wire and self.unacked[0].on_leader:
+        if self.failure is not None or self.recovering or self.given_up or self.leader.waits:
             return False
         window = self._window
         if self.again:
@@ -283,7 +225,7 @@ class TargetPartition:
         self,
         sent: InFlightBatch,
         outcome: Outcome,
-        base_offset: int = -1,
+        base_offset: int = NO_OFFSET,
         log_append_time: int = -1,
         *,
         absent: bool = False,
@@ -300,10 +242,10 @@ class TargetPartition:
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
             self.problem, self.failing_since = None, None
-            if sent is not self._resumed or self._is_all_there(sent):
+            if self.leader.has_all_before(sent):
                 self._acknowledge()
             else:
-                self.state_lost = self.recovering = True
+                self.recovering = True
             if not self.unacked and sent.sequence != NO_SEQUENCE and self.established:
                 # The broker has all batches, and drops repetitions that still arrive; not so those of another producer id.
                 self.may_land_until = self.may_land_unfenced_until
@@ -327,90 +269,29 @@ class TargetPartition:
         # In order, even if the answers came in another order: a source offset must never pass a missing batch.
         while self.unacked and self.unacked[0].acked:
             head = self.unacked.popleft()
-            self.doubted, self._resumes_refused = False, 0
-            if not head.repeated and NOT_KNOWN not in (self._acked_end, head.base_offset):
-                self.shared = self.shared or head.base_offset != self._acked_end
-            self._acked_end = head.base_offset + head.batch.count if head.base_offset >= 0 else NOT_KNOWN
-            self.feed.acked(head.batch, -1 if head.repeated else head.base_offset)
+            self.leader.acknowledged(head)
+            self.feed.acked(head.batch, NO_OFFSET if head.repeated else head.base_offset)
 
     def _recover(self) -> None:
-        if not self.recovering or self.on_wire > 0 or self.state_lost:
+        if not self.recovering or self.on_wire > 0 or self.leader.lost:
             return
-        self._forget_resumed()
-        self.unclear = self.asks
-        if not self.unclear:
+        self.leader.failed()
+        if not self.leader.unclear:
             self.recovering = False
             self._send_again(sent for sent in self.unacked if not sent.acked)
 
     @property
     def must_ask(self) -> bool:
         """Whether its leader has to be asked before anything is sent."""
-        return self.unclear and not self.given_up
-
-    @property
-    def asks(self) -> bool:
-        """Whether more batches may be written than the leader surely remembers: it may not recognise the first one again.
-
-        A leader that began with a snapshot of its log remembers only the last one before that.
-        """
-        written = sum(not sent.never_written for sent in self.unacked)
-        return self.wide and (written > 1 or self.doubted) and self._resumes_refused < RESUMES
+        return self.leader.unclear and not self.given_up
 
     def resume(self, last_sequence: int | None) -> None:
-        """Sends again from the batch on whose last record has this sequence. Only when `unclear`.
-
-        None: the leader has none, or does not tell. Then all are sent again, and so they are if it has another sequence.
-        """
-        self.unclear = self.recovering = self.doubted = False
+        """The leader has told the last sequence that it has of this producer; see LeaderState. Only when `must_ask`."""
+        self.recovering = False
         if last_sequence is None:
             # A leader that knows nothing of this producer accepts any sequence.
             self.remembered_until = 0.0
-        at = next((n for n, sent in enumerate(self.unacked) if sent.last_sequence == last_sequence), None)
-        if at is None or (at > 0 and not self._may_have_all_before(at)):
-            at = 0
-            if last_sequence is None or next_sequence(last_sequence, 1) != self.unacked[0].sequence:
-                self._resumes_refused += 1
-        for sent in islice(self.unacked, at):
-            sent.on_leader = sent.repeated = True
-        again = list(islice(self.unacked, at, None))
-        for sent in again:
-            # What was acknowledged behind a missing batch is not there any more.
-            sent.acked, sent.base_offset = False, -1
-        self._send_again(again)
-        self._resumed = again[0] if again else None
-
-    def _may_have_all_before(self, at: int) -> bool:
-        """Whether nothing shows that a batch before this one is missing: one that was not written, or a wrong offset."""
-        end = self._acked_end
-        if end == NOT_KNOWN or self.shared:
-            return False
-        for number, sent in enumerate(self.unacked):
-            if number < at and sent.never_written:
-                return False
-            if sent.acked and sent.base_offset not in (NOT_KNOWN, end):
-                return False
-            end += sent.batch.count
-        return True
-
-    def resume_refused(self, sent: InFlightBatch) -> None:
-        """The leader refuses this batch; call before `answered`. It matters if all after it depends on it; see `resume`."""
-        if sent is self._resumed:
-            self._resumes_refused += 1
-
-    def _is_all_there(self, resumed: InFlightBatch) -> bool:
-        """Whether what the leader had lies right before this batch, which is acknowledged now. Then it counts, too."""
-        self._resumed = None
-        before = [sent for sent in self.unacked if sent.on_leader]
-        there = not before or resumed.base_offset == self._acked_end + sum(sent.batch.count for sent in before)
-        for sent in before:
-            sent.acked, sent.on_leader = there, False
-        return there
-
-    def _forget_resumed(self) -> None:
-        self.unclear = self.state_lost = False
-        self._resumed = None
-        for sent in self.unacked:
-            sent.on_leader = False
+        self._send_again(self.leader.resume(last_sequence))
 
     def _send_again(self, batches: Iterable[InFlightBatch]) -> None:
         self.again = deque(batches)
@@ -494,12 +375,9 @@ class TargetPartition:
             restamped = self._stamped(sent.batch, producer)
             sent.sequence, sent.payload = restamped.sequence, restamped.payload
             # This includes batches acknowledged after a missing head: they are sent again after it, to keep the order.
-            sent.acked, sent.base_offset = False, -1
+            sent.acked, sent.base_offset = False, NO_OFFSET
         self.recovering = False
-        self._forget_resumed()
-        self.doubted, self._resumes_refused = False, 0
-        # What comes next lies behind all that was written under the former epoch.
-        self._acked_end = NOT_KNOWN
+        self.leader.begin_anew()
         self._send_again(self.unacked)
 
     def fail(self, error: PartitionRefusedError) -> None:
@@ -535,8 +413,7 @@ class TargetPartition:
         self.remembered_until = self.may_land_until = self.may_land_unfenced_until = 0.0
 
     def _drop(self) -> None:
-        self._forget_resumed()
-        self.doubted = False
+        self.leader.drop()
         self.unacked.clear()
         self.again.clear()
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome, outcome
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name, reason
 
 

@@ -33,9 +33,10 @@ from typing import Final, cast
 
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, FenceLostError, Outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.producer.transaction_coordinator import TransactionCoordinator
 from mirror_connect.kafka_io.producer.transaction_errors import (
     NOT_WRITTEN,

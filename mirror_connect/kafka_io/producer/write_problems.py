@@ -7,8 +7,9 @@ from typing import Final
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.rights import PRODUCING_USER, on_topic
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.protocol.error_codes import advice, error_name, reason
 
 # No code of Kafka's: the answer does not mention a partition that was in the request.

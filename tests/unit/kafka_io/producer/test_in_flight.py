@@ -14,10 +14,10 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.producer.in_flight import InFlight, NotInFlightError
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome
 from mirror_connect.kafka_io.producer.target_partition import (
     REMEMBERED_MS,
-    InFlightBatch,
     ProducerIdAndEpoch,
     TargetPartition,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.producer.transaction_errors import AbortCause, aborts, concerns, error_of_batch
 from tests.fakes.transactional_target import NumberFeed
 

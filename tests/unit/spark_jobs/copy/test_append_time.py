@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome, PartitionRefusedError
-from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME, BatchView, ProducerBatch
 from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES, PartitionFlow
 from tests.fakes.encoded_batches import CODECS, Plain, decode, encode, with_records
