@@ -39,7 +39,8 @@ HEADER_BYTES: Final = 61
 MEASURED_S: Final = 10.0
 ASKED_S: Final = 1.0
 EVERY_S: Final = 0.005
-SETTLED_S: Final = 120.0
+# A partition may be answered 60 times, with late or refused batches, each after 3 s of replication and 1 s of backoff.
+SETTLED_S: Final = 300.0
 # Each batch is in some, at most.
 MOST_REQUESTS: Final = 12 * BATCHES
 
