@@ -11,6 +11,7 @@ from benchmarks import (
     following,
     held_copies,
     latency,
+    saturation,
     scaling,
     spark_placement,
     takeover,
@@ -98,9 +99,10 @@ HOW: Final = {
         " the side's processes while what counts is sent. Milliseconds."
     ),
     "Latency on a saturated machine": (
-        "As under Latency, and in the rounds as many processes as there are processors compute beside it without a pause, of"
-        " the same priority as everything else. The brokers, the sending process and the receiving ones have to share with"
-        " them, too. Both sides warm up before without that load, and in front of each round with it."
+        "As under Latency, and in the rounds as many processes as there are processors compute beside it without a pause,"
+        f" with a niceness of {saturation.NICENESS}. Brokers and the measuring processes share with them, too. Beside work"
+        " of the usual priority, brokers miss heartbeats, and partitions lose their leaders. Both sides warm up before"
+        " without that load, and in front of each round with it."
         f" {latency.SATURATED_TIMES * FULL.latency_rounds} rounds go in turns. Milliseconds."
     ),
     "Latency while an epoch ends": (

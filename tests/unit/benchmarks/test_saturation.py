@@ -5,16 +5,18 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from benchmarks.saturation import saturated
+from benchmarks.saturation import NICENESS, saturated
 
 
-def endless() -> set[int]:
-    return {child.pid for child in psutil.Process().children() if child.cmdline()[1:] == ["-c", "while True: pass"]}
+def endless() -> list[int]:
+    """How nice each of them is."""
+    return [child.nice() for child in psutil.Process().children() if child.cmdline()[1:] == ["-c", "while True: pass"]]
 
 
 def test_as_many_processes_as_processors_compute_until_the_end() -> None:
     with saturated() as busy:
-        assert len(endless()) == busy == psutil.cpu_count()
+        assert busy == psutil.cpu_count()
+        assert endless() == [NICENESS] * busy
     assert not endless()
 
 
