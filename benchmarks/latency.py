@@ -26,7 +26,7 @@ FIRST_RECORD_S: Final = 180.0
 # Before what counts: the measuring producer and consumers have just been started.
 PROBE_WARM_UP_S: Final = 1.0
 # How many times as many rounds there are on a saturated machine.
-SATURATED_TIMES: Final = 3
+SATURATED_TIMES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from benchmarks import (
     following,
     held_copies,
     latency,
-    saturation,
     scaling,
     spark_placement,
     takeover,
@@ -100,9 +99,8 @@ HOW: Final = {
     ),
     "Latency on a saturated machine": (
         "As under Latency, and in the rounds as many processes as there are processors compute beside it without a pause,"
-        f" with a niceness of {saturation.NICENESS}. Brokers and the measuring processes share with them, too. Beside work"
-        " of the usual priority, brokers miss heartbeats, and partitions lose their leaders. Both sides warm up before"
-        " without that load, and in front of each round with it."
+        " with the usual priority and sessions of their own, as other services have. Brokers and the measuring"
+        " processes share with them, too. Both sides warm up before without that load, and in front of each round with it."
         f" {latency.SATURATED_TIMES * FULL.latency_rounds} rounds go in turns. Milliseconds."
     ),
     "Latency while an epoch ends": (

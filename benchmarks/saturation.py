@@ -13,22 +13,22 @@ import psutil
 from deploy.local.watchdog import watchdog
 
 _ENDLESS: Final = "while True: pass"
-# Enough that brokers go on. Beside work of the usual priority they miss heartbeats, and partitions lose their leaders.
-NICENESS: Final = 5
 
 
 @contextmanager
 def saturated() -> Iterator[int]:
-    """As many processes as this machine has processors, of a lower priority, that compute until the block ends.
+    """As many processes as this machine has processors, of usual priority, that compute until the block ends.
+
+    They have sessions of their own, as other services have. Linux shares processors among sessions (sched_autogroup). In
+    this process's session they would take from those that send and receive what is measured, and hold these up by seconds.
 
     Yields their number.
     """
     busy: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(psutil.cpu_count() or 1):
-            busy.append(subprocess.Popen([sys.executable, "-c", _ENDLESS]))
+            busy.append(subprocess.Popen([sys.executable, "-c", _ENDLESS], start_new_session=True))
             watchdog().guard_process(busy[-1].pid)
-            psutil.Process(busy[-1].pid).nice(NICENESS)
         yield len(busy)
     finally:
         for process in busy:
