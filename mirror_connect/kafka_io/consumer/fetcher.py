@@ -14,8 +14,8 @@ the next fetch; others continue.
 
 The next fetch leaves as soon as the former answer is parsed, if there is room. While partitions of a broker are left out
 for want of room, its fetches wait 20 ms at most instead of fetch.max.wait.ms. So a partition that has room again is soon
-read. A new partition waits fetch.max.wait.ms at most. After an answer with few bytes, the next fetch leaves
-`between_small_s` after the former one at the soonest.
+read. A new partition waits fetch.max.wait.ms at most. After an answer with few bytes the next fetch waits a little, see
+fetch_pause.py.
 
 This module does the reading itself. fetch_queues.py chooses the connection of a partition, fetch_distances.py has two for
 far brokers, fetch_reachability.py reports brokers that don't answer, and fetch_upkeep.py maintains leaders and positions.
@@ -38,6 +38,7 @@ from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
 from mirror_connect.kafka_io.consumer.fetch_distances import FetchDistances
 from mirror_connect.kafka_io.consumer.fetch_handover import FetchHandover
+from mirror_connect.kafka_io.consumer.fetch_pause import BETWEEN_SMALL_S, FetchPause
 from mirror_connect.kafka_io.consumer.fetch_plan import NOTHING, Judged
 from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueue, FetchQueues
 from mirror_connect.kafka_io.consumer.fetch_reachability import FetchReachability
@@ -54,10 +55,6 @@ __all__ = ["CompletedFetch", "FetchStatus", "Fetcher"]
 _WAIT_WITH_SOME_LEFT_OUT_MS: Final = 20
 # For the busy queue beside a quiet one: a partition that has become busy must not wait for the others.
 _WAIT_BESIDE_QUIET_MS: Final = 100
-# A fetch for one record costs the brokers and this process nearly as much as one for many. At 2,000 records a second, a
-# fetch for each record kept two cores so busy that the slowest hundredth of the records came later than with fewer fetches.
-# An answer that took longer is followed at once, so a record that comes alone never waits for this.
-BETWEEN_SMALL_S: Final = 0.0015
 _SMALL_BYTES: Final = 64 << 10
 _PURPOSES: Final[Mapping[Lane, Purpose]] = {
     Lane.BUSY: "fetch",
@@ -74,7 +71,7 @@ class Fetcher:
     what a user should know. There, `side` names the cluster, and `unreachable` is the problem of the whole cluster.
     `stop_at_new_topic`: the advice for a partition that is stalled because its topic was deleted and created again; None:
     the new topic is read from its beginning. `between_small_s`: the least time from a fetch to the next one, if its answer
-    had records, but few bytes. Raises ConfigError for a wrong setting.
+    had records, but few bytes; see FetchPause. Raises ConfigError for a wrong setting.
     """
 
     def __init__(
@@ -95,7 +92,7 @@ class Fetcher:
         self._settings = FetchSettings.of(settings)
         self._problems = problems
         self._side = side
-        self._between_small_s = between_small_s
+        self._pause = FetchPause(between_small_s)
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
         self._states: dict[TopicPartition, PartitionFetchState] = {}
         self.log_ends = LogEnds(
@@ -223,7 +220,7 @@ class Fetcher:
                     self._starved.add(queue)
                 await queue.waker.wait()
                 continue
-            soonest = time.monotonic() + self._between_small_s
+            soonest = time.monotonic() + self._pause.seconds
             small = False
             try:
                 small = await self._fetch(queue, session, room, left_out=left_out)
@@ -239,8 +236,10 @@ class Fetcher:
             finally:
                 self._budget.unreserve(room)
                 self._wake_starved()
-            if small and (early := soonest - time.monotonic()) > 0:
-                await asyncio.sleep(early)
+            if small:
+                self._pause.answered()
+                if (early := soonest - time.monotonic()) > 0:
+                    await asyncio.sleep(early)
 
     def _wake_starved(self) -> None:
         for queue in self._starved:

@@ -24,7 +24,8 @@ from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_measures import SOURCE, TARGET
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.consumer.fetcher import BETWEEN_SMALL_S, CompletedFetch, Fetcher
+from mirror_connect.kafka_io.consumer.fetch_pause import BETWEEN_SMALL_S
+from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.spark_jobs.copy.computed_batch import Computing, begin_computing
