@@ -83,7 +83,8 @@ async def test_a_rate_is_kept_to(guarded: LocalCluster) -> None:
         guarded.create_topic(name)
         produce(guarded, name, rows)
     admin = guarded.client_properties("admin")
-    report = await verified(admin, admin, topic, Options(rate=2e6))
+    report = await verified(admin, admin, topic, Options(rate=1e6))
     assert report.results[0].findings.equal == 1_200
-    # 12 MB from each side at 2 MB/s. A second's worth may be saved up, and the last part that is read is not waited for.
-    assert 3 < report.seconds < 60
+    # 12 MB from each side at 1 MB/s. A second's worth may be saved up. The last part that is read, which may be a third of
+    # all, is not waited for.
+    assert 5 < report.seconds < 60

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
-import pytest
-
-from mirror_connect.kafka_io.consumer import fetch_pause
 from mirror_connect.kafka_io.consumer.fetch_pause import BETWEEN_SMALL_S, LONGEST_S, FetchPause
-from tests.fakes.simulated_time import run_simulated
+from tests.fakes.simulated_time import SimulatedLoop, run_simulated
 
-EVERY_S = 0.004
-
-
-@pytest.fixture(autouse=True)
-def measured_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_pause, "_TIMER_EVERY_S", EVERY_S)
+EVERY_S = 0.06
 
 
 async def answers(pause: FetchPause, number: int, *, held_up_s: float = 0.0) -> None:
     """Small answers come; something else has the processor for so long behind each of them."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
     for _ in range(number):
         pause.answered()
-        time.sleep(held_up_s)  # noqa: ASYNC251 - it holds the loop up, as a saturated machine does
+        loop.now += held_up_s
         await asyncio.sleep(EVERY_S)
 
 
@@ -38,20 +31,22 @@ def test_it_grows_up_to_a_limit_while_timers_are_late_and_shrinks_again() -> Non
 
     async def busy_and_free() -> None:
         await answers(pause, 30, held_up_s=0.02)
-        longest = pause.seconds
+        assert pause.seconds == LONGEST_S
+        await answers(pause, 40)
+        assert BETWEEN_SMALL_S < pause.seconds < LONGEST_S
         await answers(pause, 60)
-        assert BETWEEN_SMALL_S <= pause.seconds < longest == LONGEST_S
+        assert pause.seconds == BETWEEN_SMALL_S
 
-    asyncio.run(busy_and_free())
+    run_simulated(busy_and_free())
 
 
 def test_one_timer_that_is_late_by_a_second_does_not_make_the_pause_the_longest() -> None:
     pause = FetchPause()
-    asyncio.run(answers(pause, 1, held_up_s=1.0))
+    run_simulated(answers(pause, 1, held_up_s=1.0))
     assert BETWEEN_SMALL_S < pause.seconds < LONGEST_S
 
 
 def test_a_longer_pause_of_its_own_stays() -> None:
     pause = FetchPause(0.02)
-    asyncio.run(answers(pause, 20, held_up_s=0.02))
+    run_simulated(answers(pause, 20, held_up_s=0.02))
     assert pause.seconds == 0.02
