@@ -62,7 +62,7 @@ class Round:
 
 
 @contextmanager
-def _nothing() -> Iterator[int]:
+def _alone() -> Iterator[int]:
     yield 0
 
 
@@ -70,7 +70,7 @@ def measure(
     durations: Durations,
     console: Console,
     sides: Sequence[str] = (MM2, OURS),
-    beside: Callable[[], AbstractContextManager[int]] = _nothing,
+    beside: Callable[[], AbstractContextManager[int]] = _alone,
 ) -> list[dict[str, Any]]:
     """Every side at every rate, one worker each. `beside`: what the machine does in the rounds; gives `Delay.busy`."""
     found = []

@@ -13,9 +13,9 @@ from typing import Final
 # From one fetch to the next. An answer that took longer is followed at once, so a record that comes alone never waits.
 BETWEEN_SMALL_S: Final = 0.0015
 LONGEST_S: Final = 0.008
-# So many times as long as timers are late. On free processors that is 0.1 ms, and on saturated ones 0.3 to 0.5 ms.
+# So many times as long as timers are late. On free processors that is 0.1 ms, and on saturated ones 0.3 to 0.8 ms.
 TIMES_LATE: Final = 12.0
-# A timer of whole milliseconds, as epoll waits for these; seldom enough to cost nothing.
+# Of the timers that are measured: whole milliseconds, as epoll waits for these; and so seldom that they cost nothing.
 _TIMER_S: Final = 0.002
 _TIMER_EVERY_S: Final = 0.05
 # Timers that the mean is about: it follows within a second.
@@ -23,7 +23,7 @@ _TIMERS: Final = 16
 
 
 class FetchPause:
-    """Of all fetches of an event loop. `shortest`: seconds from a fetch with few bytes to the next one, at least."""
+    """Of one Fetcher, for all its fetches. `shortest`: seconds from a fetch with few bytes to the next one, at least."""
 
     def __init__(self, shortest: float = BETWEEN_SMALL_S) -> None:
         self._shortest = shortest
