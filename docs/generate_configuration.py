@@ -27,13 +27,16 @@ from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
 from mirror_connect.kafka_io.client.copier_settings import (
     CONSUMER_HONOURED,
     PRODUCER_HONOURED,
+    WINDOW,
     ProducerSettings,
     notices,
 )
 from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN_EFFECT
+from mirror_connect.kafka_io.client.round_trip import FAR_S
 from mirror_connect.kafka_io.client.sasl import MECHANISMS
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
+from mirror_connect.kafka_io.producer.sender import WIRE_LIMIT
 from mirror_connect.kafka_io.producer.target_broker import NEAR_REQUESTS
 from mirror_connect.spark_jobs.cluster_settings import (
     ARCHIVE_PYTHON,
@@ -221,7 +224,7 @@ def _client(kind: Kind) -> list[str]:
     honoured = CONSUMER_HONOURED if kind == "consumer" else PRODUCER_HONOURED
     defaults = _own_defaults(kind)
     lines = [
-        f"| `{key.name}` | {defaults.get(key.name, _default(key))} | {_text(key.meaning)} |"
+        f"| `{key.name}` | {defaults.get(key.name, _default(key))} | {_text(_OWN_MEANINGS.get(key.name, key.meaning))} |"
         for key in keys
         if key.name in honoured
     ]
@@ -237,8 +240,20 @@ def _client(kind: Kind) -> list[str]:
         *lines,
         f"\nNamed once in the worker's log as without effect: {_names(named)}.\n",
         f"Without effect, in silence, because Connect sets them or they say what is done anyway: {_names(silent)}.\n",
+        f"Far away is a broker with a round trip of more than {FAR_S * 1000:.0f} ms.\n",
         "A name that no Kafka client knows draws one warning.\n",
     ]
+
+
+# Where a copier of batches does something else with the value than Java's clients.
+_OWN_MEANINGS: Final = {
+    "acks": "Always `all`. Another value draws one line in the log.",
+    "buffer.memory": f"Most bytes under way to brokers that are far away, but never below {WIRE_LIMIT}.",
+    "max.in.flight.requests.per.connection": (
+        "Most requests in flight to a broker, and batches of a partition. "
+        f"A value that is set keeps a partition to {WINDOW} batches, also if the target is far away."
+    ),
+}
 
 
 def _own_defaults(kind: Kind) -> dict[str, str]:
@@ -247,15 +262,17 @@ def _own_defaults(kind: Kind) -> dict[str, str]:
     if kind == "producer":
         return {
             **buffers,
-            "buffer.memory": f"{ProducerSettings().buffer_bytes}, and only for a target that is far away",
-            "max.in.flight.requests.per.connection": f"{NEAR_REQUESTS}, or up to {FAR_WINDOW} if the target is far away",
+            "buffer.memory": str(ProducerSettings().buffer_bytes),
+            "max.in.flight.requests.per.connection": (
+                f"unset: {NEAR_REQUESTS}, or up to {FAR_WINDOW} if the target is far away"
+            ),
             "max.request.size": str(ProducerSettings().max_request_bytes),
         }
     settings = FetchSettings.of({})
     return {
         **buffers,
         "fetch.max.bytes": f"{settings.max_bytes}, or {settings.far_max_bytes} if the source is far away",
-        "max.partition.fetch.bytes": "as fetch.max.bytes",
+        "max.partition.fetch.bytes": f"fetch.max.bytes if that is set, or else {settings.partition_max_bytes}",
         "auto.offset.reset": "earliest",
     }
 

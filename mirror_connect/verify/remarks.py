@@ -44,7 +44,7 @@ def gone(from_source: int, from_target: int) -> list[str]:
 
 def repeats(repeated: int, equal: int) -> str:
     """The number of duplicates, and their likely cause: a restart seldom repeats half of all records."""
-    why = "a restart repeats some records"
+    why = "a restart repeats some records, as does another connector to the same topic"
     if 2 * repeated >= equal:
         why = "too many for a restart: another connector copies the same topic there, or the link started over"
     return f"{amount(repeated, 'duplicate')} on the target ({why})"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.client.client_keys import CLIENT_NAMES
 from mirror_connect.kafka_io.client.idle_properties import SILENT
 
 # Connections and login, on both sides: kafka_io reads them.
@@ -150,7 +151,8 @@ def notices(source: Mapping[str, str], target: Mapping[str, str]) -> list[str]:
     """Lines for the log about properties that are set and have no effect."""
     lines = []
     for kind, given, honoured in (("consumer", source, CONSUMER_HONOURED), ("producer", target, PRODUCER_HONOURED)):
-        idle = _idle(given, honoured)
+        # A name that no client knows is told when the config comes, with what may be meant.
+        idle = _idle(CLIENT_NAMES.intersection(given), honoured)
         if idle:
             lines.append(
                 f"Batches are copied as they are, so these {kind} properties have no effect: {', '.join(idle)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Protocol
+from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
@@ -22,6 +22,7 @@ from mirror_connect.kafka_io.producer.write_problems import NOT_ANSWERED
 from mirror_connect.kafka_io.protocol.error_codes import Retry, retry
 from mirror_connect.kafka_io.protocol.producer_states import DescribeProducers, ProducersOfPartition
 
+_ASKED: Final = "it is asked which batches it has, and answers DescribeProducers with this error"
 _NOT_IN_ANSWER = ProducersOfPartition(NOT_ANSWERED, [])
 
 
@@ -38,6 +39,9 @@ class AskingSender(Protocol):
 
     def not_answered(self, node: TargetBroker, target: TargetPartition, lost: str, waited_s: float) -> None:
         """The broker has not answered; the partition is tried again later."""
+
+    def not_told(self, target: TargetPartition, code: int) -> None:
+        """The leader does not tell what it has of the partition; `code`: why, 0 if it knows no producer like this."""
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Runs this until the sender is closed."""
@@ -101,7 +105,7 @@ class ProducerStates:
         if retry(found.error) is not Retry.NEVER:
             target.leader.asked = False
             if target.must_ask:
-                self._sender.retry(target, found.error, "", elsewhere=True)
+                self._sender.retry(target, found.error, _ASKED, elsewhere=True)
             return
         mine = (each for each in found.producers if each[:2] == (producer.producer_id, producer.epoch))
         last = next((each.last_sequence for each in mine), None)
@@ -112,3 +116,5 @@ class ProducerStates:
         else:
             # Some brokers tell of transactional producers alone.
             target.leader.wide = last is not None
+            if last is None:
+                self._sender.not_told(target, found.error)

@@ -38,9 +38,11 @@ from mirror_connect.kafka_io.producer.write_problems import (
     batch_refused,
     broker_name,
     broker_unreachable,
+    limited_far_away,
     own_times,
     producer_state_lost,
     still_unreachable,
+    unread_far_away,
     unwritable,
     write_denied,
 )
@@ -105,7 +107,7 @@ class Sender:
         self._closed = False
         self._bump_wanted = False
         self._pump_scheduled = False
-        self._own_times_told: set[str] = set()
+        self._told: set[str] = set()
         self.wanted = WantedMetadata(
             settings.retry_backoff_s, settings.retry_backoff_max_s, settings.metadata_max_age_s
         )
@@ -185,7 +187,7 @@ class Sender:
         if node is None:
             node = self._nodes[target.node] = TargetBroker(target.node)
             # A producer with nothing to send notices a broker's absence only this way.
-            self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all))
+            self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all, self._is_far))
         node.wide = node.wide or target.leader.wide
         if target.must_ask or (node.far and self._may_become_wide(target)):
             self._states.ask(node, target)
@@ -404,12 +406,22 @@ class Sender:
         if self.transactions is not None:
             self.transactions.acknowledged(target)
         if sent.batch.append_time is not None and entry.log_append_time < 0:
-            self._tell_own_times(target, sent)
+            self._tell_once(f"times of {target.topic}", own_times(target, sent))
 
-    def _tell_own_times(self, target: TargetPartition, sent: InFlightBatch) -> None:
-        if target.topic not in self._own_times_told:
-            self._own_times_told.add(target.topic)
-            self._problems.log(own_times(target, sent))
+    def _is_far(self, node: TargetBroker) -> None:
+        configured = self._settings.max_in_flight
+        if configured is not None and self.transactions is None and self._settings.idempotent:
+            self._tell_once("limit", limited_far_away(node.round_trip, configured, self._settings.window))
+
+    def not_told(self, target: TargetPartition, code: int) -> None:
+        """The leader, which is far away, does not tell what it has of the partition; `code`: why."""
+        if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._tell_once("unread", unread_far_away(target.topic))
+
+    def _tell_once(self, what: str, line: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._problems.log(line)
 
     def retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
         """Tries the partition again later. `code`: why."""

@@ -97,10 +97,14 @@ class TargetBroker:
         """The row in which the partition waits for a request."""
         return (self.ahead if target.ahead else self.data).waiting
 
-    async def keep_round_trip(self, cluster: Cluster, silent: Callable[[], None]) -> None:
-        """Measures the round trip for ever; calls `silent` when no answer comes."""
+    async def keep_round_trip(
+        self, cluster: Cluster, silent: Callable[[], None], is_far: Callable[[TargetBroker], None]
+    ) -> None:
+        """Measures the round trip for ever. Calls `silent` when no answer comes, and `is_far` when it has become far."""
 
         def measured(seconds: float) -> None:
-            self.round_trip = seconds
+            was_far, self.round_trip = self.far, seconds
+            if self.far and not was_far:
+                is_far(self)
 
         await keep_round_trip(cluster, self.node_id, measured, silent)

@@ -7,7 +7,9 @@ from typing import Final
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.rights import PRODUCING_USER, on_topic
+from mirror_connect.kafka_io.client.copier_settings import WINDOW
 from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
+from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.protocol.error_codes import advice, error_name, reason
@@ -80,6 +82,23 @@ def own_times(target: TargetPartition, sent: InFlightBatch) -> str:
         f"{target}: the topic has no LogAppendTime on the target any more. Records that were under way, from source offset "
         f"{sent.batch.first_offset} on, have the times that their producers gave; all later ones have those of the source's "
         "broker"
+    )
+
+
+def limited_far_away(round_trip_s: float, configured: int, window: int) -> str:
+    """The log line that a user's limit makes copying over a long distance slow. `window`: batches in flight with it."""
+    return (
+        f"The target is far away ({round_trip_s * 1000:.0f} ms). max.in.flight.requests.per.connection={configured} keeps "
+        f"it to {window} {'batch' if window == 1 else 'batches'} of a partition at once; leave it out to have up to "
+        f"{FAR_WINDOW}"
+    )
+
+
+def unread_far_away(topic: str) -> str:
+    """The log line that copying over a long distance is slow because the right to read remote topics is missing."""
+    return (
+        f"The target is far away, and its user may not read {topic}. So a partition gets {WINDOW} batches at once, instead "
+        f"of up to {FAR_WINDOW}; {on_topic('READ', topic).grant(PRODUCING_USER)}, and on the other remote topics"
     )
 
 

@@ -30,7 +30,7 @@ def test_repeats_that_are_faults_are_told_as_such() -> None:
     last = printed(report(Findings(equal=100, repeated=3), strict=True)).splitlines()[-1]
     assert last.startswith(
         "The copy differs from its source by duplicates alone, which --strict counts as faults: 3 duplicates on the target "
-        "(a restart repeats some records)."
+        "(a restart repeats some records, as does another connector to the same topic)."
     )
     found = Findings(equal=100, repeated=3)
     found.add(Fault(Kind.MISSING, (1, 1), None))
@@ -74,7 +74,7 @@ def test_a_link_that_has_copied_nothing_is_no_success() -> None:
             "The copy is equal to its source as far as it was copied and both sides still have it: "
             "4 source offsets not copied yet, or without a record; 2 target records no longer on the source; "
             "3 source records no longer on the target; "
-            "1 duplicate on the target (a restart repeats some records).",
+            "1 duplicate on the target (a restart repeats some records, as does another connector to the same topic).",
             id="everything",
         ),
         pytest.param(

@@ -79,11 +79,22 @@ async def test_what_compaction_took_behind_the_first_equal_record_is_of_no_begin
         assert (found.before_source_start, found.before_target_start) == (0, 0)
 
 
+SOME = "(a restart repeats some records, as does another connector to the same topic)"
+
+
 @pytest.mark.parametrize(
     ("repeated", "told"),
     [
-        pytest.param(1, "1 duplicate on the target (a restart repeats some records)", id="one"),
-        pytest.param(49, "49 duplicates on the target (a restart repeats some records)", id="less_than_half"),
+        pytest.param(
+            1,
+            f"1 duplicate on the target {SOME}",
+            id="one",
+        ),
+        pytest.param(
+            49,
+            f"49 duplicates on the target {SOME}",
+            id="less_than_half",
+        ),
         pytest.param(
             50,
             "50 duplicates on the target "

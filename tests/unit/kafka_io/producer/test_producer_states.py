@@ -21,13 +21,13 @@ MEASURED_S = 10.0
 
 def sent_when_asked(
     tells: Callable[[], None], error: int = 0, settings: ProducerSettings = SETTINGS, away_s: float = AWAY_S
-) -> FakeTarget:
-    """A target that was sent 40 batches, some of them before it was asked."""
+) -> Rig:
+    """Whose target was sent 40 batches, some of them before it was asked."""
     target, feed = FakeTarget(), Feed()
     target.round_trip, target.delay = away_s, lambda: away_s
     target.before_telling, target.telling_error = tells, error
 
-    async def run() -> None:
+    async def run() -> Rig:
         rig = Rig(target, settings)
         await rig.producer.start()
         side = rig.feed(feed)
@@ -36,19 +36,21 @@ def sent_when_asked(
             rig.producer.wake(side)
             await asyncio.sleep(seconds)
         await rig.producer.close()
+        return rig
 
-    run_simulated(run())
+    rig = run_simulated(run())
     assert feed.acknowledged == list(range(120))
-    return target
+    return rig
 
 
 def nothing() -> None: ...
 
 
 def test_a_leader_that_tells_is_asked_once_and_gets_more_than_it_remembers() -> None:
-    target = sent_when_asked(nothing)
-    assert target.told == 1
-    assert target.most_in_flight > WINDOW
+    rig = sent_when_asked(nothing)
+    assert rig.target.told == 1
+    assert rig.target.most_in_flight > WINDOW
+    assert rig.notices == []
 
 
 def unsupported() -> None:
@@ -63,9 +65,24 @@ def unsupported() -> None:
     ],
 )
 def test_a_leader_that_does_not_tell_is_asked_once_and_gets_five(tells: Callable[[], None], error: int) -> None:
-    target = sent_when_asked(tells, error)
+    target = sent_when_asked(tells, error).target
     assert target.asked == 1
     assert target.most_in_flight == WINDOW
+
+
+def test_a_missing_right_to_read_is_told_once_with_what_to_grant() -> None:
+    [line] = sent_when_asked(nothing, TOPIC_DENIED).notices
+    assert "may not read a.orders" in line
+    assert "grant READ on topic a.orders to the producing user" in line
+
+
+@pytest.mark.parametrize("configured", [1, 5, 7])
+def test_a_limit_of_the_users_is_told_once_when_the_target_is_far(configured: int) -> None:
+    rig = sent_when_asked(nothing, settings=replace(SETTINGS, max_in_flight=configured))
+    [line] = rig.notices
+    assert f"(100 ms). max.in.flight.requests.per.connection={configured} keeps" in line
+    assert f" {min(configured, WINDOW)} batch" in line
+    assert sent_when_asked(nothing, settings=replace(SETTINGS, max_in_flight=configured), away_s=0.01).notices == []
 
 
 def test_who_does_not_lead_or_answer_is_asked_again() -> None:
@@ -75,8 +92,8 @@ def test_who_does_not_lead_or_answer_is_asked_again() -> None:
         if failures:
             raise failures.pop()
 
-    assert sent_when_asked(tells).most_in_flight > WINDOW
-    assert sent_when_asked(nothing, NOT_LEADER).asked > 1
+    assert sent_when_asked(tells).target.most_in_flight > WINDOW
+    assert sent_when_asked(nothing, NOT_LEADER).target.asked > 1
 
 
 @pytest.mark.parametrize(
@@ -88,4 +105,4 @@ def test_who_does_not_lead_or_answer_is_asked_again() -> None:
     ],
 )
 def test_who_needs_no_more_in_flight_asks_nothing(changes: dict[str, Any]) -> None:
-    assert sent_when_asked(nothing, **changes).asked == 0
+    assert sent_when_asked(nothing, **changes).target.asked == 0

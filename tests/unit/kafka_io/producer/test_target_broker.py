@@ -29,14 +29,19 @@ class Link:
         await asyncio.sleep(seconds)
 
 
-def measured(link: Link, for_s: float = 30.0) -> TargetBroker:
-    """A broker whose round trip was measured over this link."""
+def measured(link: Link, for_s: float = 30.0, told: list[float] | None = None) -> TargetBroker:
+    """A broker whose round trip was measured over this link. `told`: gets the round trip with which it has become far."""
     broker = TargetBroker(1)
+    far = [] if told is None else told
 
     async def measure() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(for_s):
-                await broker.keep_round_trip(link, lambda: None)  # type: ignore[arg-type]
+                await broker.keep_round_trip(
+                    link,  # type: ignore[arg-type]
+                    lambda: None,
+                    lambda broker: far.append(broker.round_trip),
+                )
 
     run_simulated(measure())
     return broker
@@ -52,6 +57,14 @@ def test_a_link_with_one_quick_answer_is_not_slow_whatever_delays_the_others() -
     link = Link([0.5] * (FAR_TRIES - 1) + [0.002] + [0.5] * 9)
     assert measured(link).round_trip == pytest.approx(0.002)
     assert measured(Link(itertools.repeat(0.5))).round_trip > FAR_S
+
+
+def test_it_is_told_once_that_a_broker_is_far() -> None:
+    told: list[float] = []
+    measured(Link(itertools.repeat(0.05)), 200.0, told)
+    assert told == [pytest.approx(0.05)]
+    measured(Link(itertools.repeat(0.001)), 200.0, told)
+    assert len(told) == 1
 
 
 def test_the_first_answer_may_have_had_to_connect_and_never_counts() -> None:
