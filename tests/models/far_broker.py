@@ -152,15 +152,18 @@ class FarBroker(FakeTarget):
 
     # What happens to it.
 
-    def cut(self, landing: int, later_s: float) -> None:
-        """The connection breaks: of what has not arrived, so many requests still do, some time later."""
+    def cut(self, landing: int, later_s: float, each_s: float = HANDLED_S) -> None:
+        """The connection breaks: of what has not arrived, so many requests still do, some time later.
+
+        `each_s`: from one to the next. A broker handles them one after the other, each with its replication.
+        """
         self._cut_at = asyncio.get_running_loop().time()
         on_their_way = [sent for sent in self._under_way if not sent.arrived]
         for number, sent in enumerate(on_their_way):
             sent.dropped = True
             if number < landing:
                 asyncio.get_running_loop().call_later(
-                    AWAY_S / 2 + later_s + number * HANDLED_S, self._arrives, Sent(sent.request, sent.answer)
+                    AWAY_S / 2 + later_s + number * each_s, self._arrives, Sent(sent.request, sent.answer)
                 )
         for sent in self._under_way:
             if not sent.answer.done():

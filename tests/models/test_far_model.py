@@ -7,6 +7,7 @@ than it was found. `MODEL_SEED` chooses the schedules. The last tests put faults
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,7 +23,7 @@ from mirror_connect.kafka_io.producer.leader_state import LeaderState
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch, stamped_header
 from tests.fakes.encoded_batches import decode
-from tests.fakes.producer_rig import TOPIC_DENIED, Feed, Rig, batches
+from tests.fakes.producer_rig import REQUEST_TIMED_OUT, TOPIC_DENIED, Feed, Rig, batches
 from tests.fakes.simulated_time import run_simulated
 from tests.models.far_broker import FarBroker
 from tests.models.search import SEED, search
@@ -41,6 +42,8 @@ ASKED_S: Final = 1.0
 EVERY_S: Final = 0.005
 # A partition may be answered 60 times, with late or refused batches, each after 3 s of replication and 1 s of backoff.
 SETTLED_S: Final = 300.0
+# Two and more arrive while a question is answered, and what follows from that is sent.
+SLOW_S: Final = 0.015
 # Each batch is in some, at most.
 MOST_REQUESTS: Final = 12 * BATCHES
 
@@ -53,7 +56,7 @@ class Incident(NamedTuple):
     number: int
 
 
-KINDS: Final = ("cut", "late_cut", "move", "move", "lag", "late", "refused", "silent")
+KINDS: Final = ("cut", "late_cut", "slow_cut", "move", "move", "lag", "late", "refused", "silent")
 
 
 def schedules(*kinds: str) -> st.SearchStrategy[list[Incident]]:
@@ -104,6 +107,10 @@ async def meets(broker: FarBroker, incidents: list[Incident]) -> None:
                 broker.cut(landing=incident.number, later_s=0.0)
             case "late_cut":
                 broker.cut(landing=incident.number, later_s=0.04)
+            case "slow_cut":
+                broker.cut(landing=3 * incident.number, later_s=0.0, each_s=SLOW_S)
+            case "in_vain":
+                broker.telling_error = REQUEST_TIMED_OUT if incident.number % 2 else 0
             case "move":
                 broker.move(kept=incident.number, remembered=5 if incident.number % 2 else 1)
             case "forget":
@@ -203,6 +210,7 @@ def test_whatever_happens_far_away_every_batch_is_there_once_and_in_order() -> N
     "kinds",
     [
         pytest.param(("limit", "deny", "unlisted"), id="does_not_tell"),
+        pytest.param(("in_vain", "refused"), id="can_not_tell"),
         pytest.param(("forget", "refused"), id="forgets"),
         pytest.param(("stale", "move", "lag"), id="leads_no_more"),
         pytest.param(("others_write", "refused", "move"), id="shared"),
@@ -301,3 +309,32 @@ def test_what_lands_between_the_question_and_the_next_try_is_asked_for_again() -
     live(landing)
     with who_is_not_recognised_begins_anew(), pytest.raises(BrokenPromiseError):
         live(landing)
+
+
+@contextmanager
+def getting_further_counts_for_nothing() -> Iterator[None]:
+    """After three questions all are sent again, although the leader had more each time."""
+    with mock.patch.object(LeaderState, "_most", mock.PropertyMock(return_value=BATCHES)):
+        yield
+
+
+def test_what_lands_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "EVERY_S", 0.001)
+    landing = [Incident(0.06, "slow_cut", 30)]
+    assert {each.epoch for each in live(landing).log("a.orders", 0).batches} == {0}
+    with getting_further_counts_for_nothing(), pytest.raises(BrokenPromiseError):
+        live(landing)
+
+
+@contextmanager
+def questions_in_vain_do_not_end() -> Iterator[None]:
+    """A leader that answers Produce requests alone is asked for ever."""
+    with mock.patch.object(LeaderState, "in_vain", return_value=False):
+        yield
+
+
+def test_a_leader_that_answers_no_question_any_more_gets_all_again_after_a_while() -> None:
+    in_vain = [Incident(0.06, "in_vain", 1), Incident(0.0, "cut", 9)]
+    live_at_least(in_vain)
+    with questions_in_vain_do_not_end(), pytest.raises(BrokenPromiseError, match="does not go on"):
+        live_at_least(in_vain)

@@ -25,6 +25,8 @@ FAR_WINDOW: Final = 160
 # So often the leader is asked before all are sent again, as after any failure. What it told may be of no use: it may lead no
 # more, or its batch may have been cut in another way, and be no repetition.
 RESUMES: Final = 3
+# It may take so long until the leader can answer the question, as after an election. From then on all are sent again.
+PATIENCE_S: Final = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +50,10 @@ class LeaderState:
     # The batch that has the leader's last sequence, or the oldest one, while it is sent again.
     _resumed: InFlightBatch | None = field(default=None, init=False)
     _refused: int = field(default=0, init=False)
+    # How many of the unacknowledged ones it had, by its best answer.
+    _most: int = field(default=0, init=False)
+    # When it began to answer questions with errors (loop time).
+    _in_vain_since: float | None = field(default=None, init=False)
     # Behind the newest acknowledged batch, on the target.
     _acked_end: int = field(default=NO_OFFSET, init=False)
 
@@ -86,11 +92,15 @@ class LeaderState:
         None: the leader has none, or does not tell. Then it is all of them, and so it is if it has another sequence.
         """
         self.unclear = self.doubted = False
+        self._in_vain_since = None
         at = next((n for n, sent in enumerate(self.unacked) if sent.last_sequence == last_sequence), None)
         if at is None or (at > 0 and not self._may_have_all_before(at)):
             at = 0
             if last_sequence is None or next_sequence(last_sequence, 1) != self.unacked[0].sequence:
                 self._refused += 1
+        elif at > self._most:
+            # What was on its way still lands, perhaps slowly, and hides the batch that it told. It gets further each time.
+            self._most, self._refused = at, 0
         for sent in islice(self.unacked, at):
             sent.on_leader = sent.repeated = True
         again = list(islice(self.unacked, at, None))
@@ -99,6 +109,12 @@ class LeaderState:
             sent.acked, sent.base_offset = False, NO_OFFSET
         self._resumed = again[0] if again else None
         return again
+
+    def in_vain(self, now: float) -> bool:
+        """It has answered the question with an error. Whether it has done so for too long. `now`: loop time."""
+        if self._in_vain_since is None:
+            self._in_vain_since = now
+        return now - self._in_vain_since >= PATIENCE_S
 
     def _may_have_all_before(self, at: int) -> bool:
         """Whether nothing shows that a batch before this one is missing: one that was not written, or a wrong offset."""
@@ -135,7 +151,7 @@ class LeaderState:
 
     def acknowledged(self, head: InFlightBatch) -> None:
         """This batch, the oldest one, has just left `unacked`."""
-        self.doubted, self._refused = False, 0
+        self.doubted, self._refused, self._most = False, 0, 0
         if not head.repeated and NO_OFFSET not in (self._acked_end, head.base_offset):
             self.shared = self.shared or head.base_offset != self._acked_end
         self._acked_end = head.base_offset + head.batch.count if head.base_offset != NO_OFFSET else NO_OFFSET
@@ -143,7 +159,7 @@ class LeaderState:
     def begin_anew(self) -> None:
         """The producer has another id or epoch. What it sends lies behind all that was written before."""
         self.drop()
-        self._refused, self._acked_end = 0, NO_OFFSET
+        self._refused, self._most, self._acked_end = 0, 0, NO_OFFSET
 
     def drop(self) -> None:
         """The partition is about to drop its batches."""
@@ -153,6 +169,6 @@ class LeaderState:
     def forget_resumed(self) -> None:
         """What the leader told does not hold any more."""
         self.unclear = self.lost = False
-        self._resumed = None
+        self._resumed = self._in_vain_since = None
         for sent in self.unacked:
             sent.on_leader = False

@@ -104,7 +104,9 @@ class ProducerStates:
     ) -> None:
         if retry(found.error) is not Retry.NEVER:
             target.leader.asked = False
-            if target.must_ask:
+            if target.must_ask and target.leader.in_vain(asyncio.get_running_loop().time()):
+                target.resume(None)
+            elif target.must_ask:
                 self._sender.retry(target, found.error, _ASKED, elsewhere=True)
             return
         mine = (each for each in found.producers if each[:2] == (producer.producer_id, producer.epoch))

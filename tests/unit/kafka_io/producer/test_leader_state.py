@@ -6,7 +6,7 @@ import pytest
 
 from mirror_connect.kafka_io.client.copier_settings import WINDOW
 from mirror_connect.kafka_io.producer.in_flight_batch import InFlightBatch
-from mirror_connect.kafka_io.producer.leader_state import RESUMES
+from mirror_connect.kafka_io.producer.leader_state import PATIENCE_S, RESUMES
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome
 from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from tests.fakes.producer_rig import Feed, batches
@@ -113,3 +113,33 @@ def test_a_partition_that_is_taken_away_asks_nothing() -> None:
     target, _, _ = lost_in_flight()
     target.abandon()
     assert not target.leader.unclear
+
+
+def refused_again(target: TargetPartition, last: InFlightBatch) -> bool:
+    """The leader tells this batch, and doesn't recognise it, as others have landed meanwhile; whether it is asked again."""
+    target.resume(last.last_sequence)
+    again = next_of(target)
+    assert again is last
+    target.leader.refuses(again)
+    target.answered(again, Outcome.RETRY)
+    return target.must_ask
+
+
+def test_as_long_as_the_leader_has_more_each_time_it_is_asked_again() -> None:
+    target, _, sent = lost_in_flight()
+    assert all(refused_again(target, sent[at]) for at in range(5, 5 + 3 * RESUMES))
+    assert target.leader.unclear
+
+
+def test_a_leader_that_has_no_more_is_asked_no_more_after_some_refusals() -> None:
+    target, _, sent = lost_in_flight()
+    assert [refused_again(target, sent[5]) for _ in range(RESUMES)] == [True] * (RESUMES - 1) + [False]
+    assert next_of(target) is sent[0]
+
+
+def test_errors_instead_of_answers_are_in_vain_after_a_while() -> None:
+    target, _, sent = lost_in_flight()
+    leader = target.leader
+    assert [leader.in_vain(100.0 + seconds) for seconds in (0.0, PATIENCE_S - 1, PATIENCE_S)] == [False, False, True]
+    assert refused_again(target, sent[5])
+    assert not leader.in_vain(200.0)
