@@ -23,6 +23,7 @@ from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Partit
 from mirror_connect.spark_jobs.executor_place import executor_place
 from mirror_connect.spark_jobs.internal_http import RunHandle, RunOverError
 from mirror_connect.spark_jobs.log_levels import log_of_a_task
+from mirror_connect.spark_jobs.short_slices import ask_for_short_slices
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS, SparkLostError
 from mirror_connect.spark_jobs.unreached_worker import NeverReachedError
 from mirror_connect.spark_jobs.worker_client import WorkerClient
@@ -155,6 +156,7 @@ def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
     import uvloop  # noqa: PLC0415 — only task processes need it
 
     log_of_a_task()
+    ask_for_short_slices()
     with outliving_the_daemon(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work)
 
