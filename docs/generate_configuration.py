@@ -110,8 +110,8 @@ For a client of one *kind* (`consumer`, `admin`, `producer`) on one *side* (`sou
 3. `SIDE.KIND.NAME`
 
 The data's producer is another one, as in Kafka Connect: the worker's `producer.*` (over the worker's top level), then the
-connector's `producer.override.*`. Only where `target.cluster.bootstrap.servers` leads to another cluster than the worker's
-it is the connector's `target.cluster.*`, `producer.*` and `target.producer.*`, then `producer.override.*`.
+connector's `producer.override.*`. If `target.cluster.bootstrap.servers` leads to another cluster than the worker's, other
+settings count: the connector's `target.cluster.*`, `producer.*` and `target.producer.*`, then `producer.override.*`.
 """
 
 
@@ -217,7 +217,7 @@ def _client(kind: Kind) -> list[str]:
     if kind == "admin":
         return [
             "### admin\n",
-            "Administration goes through librdkafka; a number outside of what it takes becomes the nearest one it does.\n",
+            "Administration goes through librdkafka. A number that it refuses becomes the nearest one that it takes.\n",
             _table(keys),
             "",
         ]
@@ -239,7 +239,7 @@ def _client(kind: Kind) -> list[str]:
         "| property | default here | meaning |\n| --- | --- | --- |",
         *lines,
         f"\nNamed once in the worker's log as without effect: {_names(named)}.\n",
-        f"Without effect, in silence, because Connect sets them or they say what is done anyway: {_names(silent)}.\n",
+        f"Without effect, and not named: Connect sets them, or they say what is done anyway: {_names(silent)}.\n",
         f"Far away is a broker with a round trip of more than {FAR_S * 1000:.0f} ms.\n",
         "A name that no Kafka client knows draws one warning.\n",
     ]
@@ -284,7 +284,7 @@ def _is_named(kind: Kind, name: str) -> bool:
 def _security() -> list[str]:
     return [
         "## Security settings\n",
-        f"`sasl.mechanism` may be {', '.join(MECHANISMS)}, the last one by client credentials. Any other, also\n"
+        f"`sasl.mechanism` may be {', '.join(MECHANISMS)}. OAUTHBEARER logs in by client credentials. Any other, also\n"
         "Kerberos (GSSAPI), is refused with a line that names the setting. "
         "Stores are PEM, PKCS12 or JKS, converted in memory.\n",
         _table(key for key in SECURITY if key.name in SECURITY_IN_EFFECT),

@@ -203,7 +203,7 @@ def test_a_plan_before_a_link_and_of_a_change_to_it(
     assert rows[more][:2] == [f"foreseen.{more}", "create"]
     file.write_text(json.dumps({**config, "replication.factor": "9", "topics": more}))
     refused = run("plan", str(file), code=1)
-    assert "set replication.factor of the connector, which is 9" in refused
+    assert "set replication.factor of the connector, 9, to the number of brokers or less" in refused
     assert "Nothing was changed." in refused
     file.write_text(json.dumps({**config, "tasks.max": "many"}))
     assert "tasks.max" in run("plan", str(file), code=1)

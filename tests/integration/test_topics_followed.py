@@ -479,5 +479,7 @@ async def test_a_plan_says_what_the_brokers_would_refuse(
     plan = await planned(target_broker, config)
     assert [each.action for each in plan.topics] == ["refused"]
     assert [each.subject for each in plan.refused] == [f"A.{topic}"]
-    assert plan.refused[0].line.endswith("; set replication.factor of the connector, which is 7")
+    assert plan.refused[0].line.endswith(
+        "; set replication.factor of the connector, 7, to the number of brokers or less"
+    )
     assert await asyncio.to_thread(target.topics) == before

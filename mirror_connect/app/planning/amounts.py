@@ -96,7 +96,7 @@ def _time(size: float | None, growth: float | None, speed: float | None) -> tupl
     if size == 0 and growth == 0:
         return 0.0, None
     if speed is None:
-        return None, "the time is unknown: it depends on the speed of the copy, which the request does not tell"
+        return None, "the time is unknown: it depends on the speed of the copy (plan --speed)"
     if speed <= growth:
         return None, f"at {speed:.0f} bytes/s the copy never catches up: the source grows by {growth:.0f} bytes/s"
     return round(size / (speed - growth), 1), None

@@ -163,7 +163,7 @@ def _remedy(error: AdminError | NotAuthorized, replication_factor: int, configs:
     if isinstance(error, NotAuthorized):
         return ""
     if error.code == INVALID_REPLICATION_FACTOR:
-        return f"; set replication.factor of the connector, which is {replication_factor}"
+        return f"; set replication.factor of the connector, {replication_factor}, to the number of brokers or less"
     if error.code not in (INVALID_CONFIG, POLICY_VIOLATION) or not configs:
         return ""
     names = set(re.findall(r"[\w-]+(?:\.[\w-]+)*", str(error)))

@@ -58,7 +58,7 @@ def confirm(question: str, names: Sequence[str], *, yes: bool, ask: Callable[[st
         return True
     listed = plain(", ".join(names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     if not sys.stdin.isatty():
-        raise WrongUsage(f"there is no terminal to ask: {question} {listed}? --yes does it without asking")
+        raise WrongUsage(f"{question} {listed}: there is no terminal to ask; --yes does it without asking")
     print(f"{question} {listed}? [y/N] ", end="", file=sys.stderr, flush=True)
     try:
         return ask("").strip().lower() in ("y", "yes")

@@ -152,7 +152,10 @@ def test_all_configs_are_named_where_the_refusal_names_none() -> None:
 
 
 def test_a_replication_factor_that_is_refused_names_its_setting() -> None:
-    assert refused(AdminError("no", 38), {"a": "1"}) == "no; set replication.factor of the connector, which is 2"
+    assert (
+        refused(AdminError("no", 38), {"a": "1"})
+        == "no; set replication.factor of the connector, 2, to the number of brokers or less"
+    )
 
 
 class Clock:
