@@ -239,7 +239,7 @@ def _client(kind: Kind) -> list[str]:
         "| property | default here | meaning |\n| --- | --- | --- |",
         *lines,
         f"\nNamed once in the worker's log as without effect: {_names(named)}.\n",
-        f"Without effect, and not named: Connect sets them, or they say what is done anyway: {_names(silent)}.\n",
+        f"Without effect, and not named, as Connect sets them or they say what is done anyway: {_names(silent)}.\n",
         f"Far away is a broker with a round trip of more than {FAR_S * 1000:.0f} ms.\n",
         "A name that no Kafka client knows draws one warning.\n",
     ]

@@ -15,7 +15,7 @@ from mirror_connect.app.herder.config_notices import KNOWN_NAMES, idle_transacti
 from mirror_connect.app.herder.exactly_once_rules import EXACTLY_ONCE, NO_EXACTLY_ONCE, required
 from mirror_connect.app.herder.plugins import CLASS
 from mirror_connect.app.herder.validation import VERSION, judged_config
-from mirror_connect.check.clients import far_text, idle_text
+from mirror_connect.check.clients import KEEP, client_differences
 from mirror_connect.check.connector_deviations import OF_CHECKPOINT, OF_HEARTBEAT, OF_SOURCE
 from mirror_connect.check.deviations import BYTES_INSTEAD, Row, row_of
 from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
@@ -43,8 +43,6 @@ Config = Mapping[str, str | None]
 
 REFERENCE: Final = "A config provider of the worker holds the value."
 LOOK: Final = "Validate it on the worker: PUT /connector-plugins/…/config/validate."
-KEEP: Final = "Leave it out, or keep it for the way back."
-FAR_INSTEAD: Final = "Leave it out if the target is far away."
 CORRECT: Final = "Correct the value, or leave the property out."
 GIVE: Final = "Give a value."
 WITHOUT_TRANSACTIONS: Final = "The worker has no exactly.once.source.support=enabled, so it has no effect."
@@ -267,10 +265,7 @@ def _differences(definition: ConnectorDefinition, name: str, value: str, config:
     if (parts := split(name)) is not None and parts[0] in _CLIENTS:
         kind, copies = _CLIENTS[parts[0]]
         of_source = definition.class_name not in _ROWS
-        if (text := idle_text(kind, parts[1], value, copies=copies and of_source)) is not None:
-            yield text, KEEP
-        elif copies and of_source and (text := far_text(kind, parts[1])) is not None:
-            yield text, FAR_INSTEAD
+        yield from client_differences(kind, parts[1], value, copies=copies and of_source)
     part, _, own = name.partition(".converter")
     if part in _PARTS and definition.class_name not in _ROWS and part in looked_into(config):
         yield from _of_looked_into(part, own, config)

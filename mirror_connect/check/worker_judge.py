@@ -17,8 +17,8 @@ from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups, likely_storage_name
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.standalone.standalone_config import standalone_config
-from mirror_connect.check.clients import idle_text
-from mirror_connect.check.connector_judge import CORRECT, GIVE, KEEP, converter_text, refusal, unknown_property
+from mirror_connect.check.clients import client_differences
+from mirror_connect.check.connector_judge import CORRECT, GIVE, converter_text, refusal, unknown_property
 from mirror_connect.check.deviations import BYTES_INSTEAD, row_of
 from mirror_connect.check.judgement import Judgement, Verdict
 from mirror_connect.check.references import CORRECT_REFERENCE, PROVIDE, STAYS, references
@@ -26,7 +26,7 @@ from mirror_connect.check.worker_deviations import OF_WORKERS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
 from mirror_connect.connectors.config.values import LIST, parse
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES
 from mirror_connect.kafka_io.client.idle_properties import SECURITY
 
 NO_FILE: Final = "There is no such file on this machine."
@@ -171,9 +171,9 @@ def _differences(name: str, value: str) -> Iterator[tuple[str, str]]:
     for kind in CLIENT_KEYS:
         own = name.removeprefix(f"{kind}.")
         if own != name and own in CLIENT_NAMES:
-            yield from _idle(kind, own, value, copies=True)
+            yield from client_differences(kind, own, value, copies=True)
     if name in SECURITY or (name in CLIENT_KEYS["admin"] and name not in WORKER_KEYS):
-        yield from _idle("admin", name, value, copies=False)
+        yield from client_differences("admin", name, value, copies=False)
     if name in CONVERTER_SETTINGS:
         if (text := converter_text(name, value)) is not None:
             yield text, BYTES_INSTEAD
@@ -181,9 +181,3 @@ def _differences(name: str, value: str) -> Iterator[tuple[str, str]]:
     row = row_of(name, OF_WORKERS)
     if row is not None and row.differs(value):
         yield row.text, ""
-
-
-def _idle(kind: Kind, name: str, value: str, *, copies: bool) -> Iterator[tuple[str, str]]:
-    text = idle_text(kind, name, value, copies=copies)
-    if text is not None:
-        yield text, KEEP

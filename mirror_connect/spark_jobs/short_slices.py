@@ -37,7 +37,7 @@ class SchedulingAttributes(NamedTuple):
 
 
 def ask_for_short_slices() -> None:
-    """For this thread, and those that it starts afterwards. Does nothing where that can't be had."""
+    """For this thread, and the threads and processes that it starts afterwards. Does nothing where that can't be had."""
     found = scheduling_attributes()
     if found is not None and found.policy == os.SCHED_OTHER:
         # Only the one flag that must be given again; a nice value that an operator has set stays.

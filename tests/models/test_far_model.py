@@ -314,7 +314,7 @@ def test_what_lands_between_the_question_and_the_next_try_is_asked_for_again() -
 @contextmanager
 def getting_further_counts_for_nothing() -> Iterator[None]:
     """After three questions all are sent again, although the leader had more each time."""
-    with mock.patch.object(LeaderState, "_most", mock.PropertyMock(return_value=BATCHES)):
+    with mock.patch.object(LeaderState, "_furthest", mock.PropertyMock(return_value=BATCHES)):
         yield
 
 

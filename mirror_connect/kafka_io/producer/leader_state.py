@@ -51,7 +51,7 @@ class LeaderState:
     _resumed: InFlightBatch | None = field(default=None, init=False)
     _refused: int = field(default=0, init=False)
     # How many of the unacknowledged ones it had, by its best answer.
-    _most: int = field(default=0, init=False)
+    _furthest: int = field(default=0, init=False)
     # When it began to answer questions with errors (loop time).
     _in_vain_since: float | None = field(default=None, init=False)
     # Behind the newest acknowledged batch, on the target.
@@ -98,9 +98,9 @@ class LeaderState:
             at = 0
             if last_sequence is None or next_sequence(last_sequence, 1) != self.unacked[0].sequence:
                 self._refused += 1
-        elif at > self._most:
+        elif at > self._furthest:
             # What was on its way still lands, perhaps slowly, and hides the batch that it told. It gets further each time.
-            self._most, self._refused = at, 0
+            self._furthest, self._refused = at, 0
         for sent in islice(self.unacked, at):
             sent.on_leader = sent.repeated = True
         again = list(islice(self.unacked, at, None))
@@ -151,7 +151,7 @@ class LeaderState:
 
     def acknowledged(self, head: InFlightBatch) -> None:
         """This batch, the oldest one, has just left `unacked`."""
-        self.doubted, self._refused, self._most = False, 0, 0
+        self.doubted, self._refused, self._furthest = False, 0, 0
         if not head.repeated and NO_OFFSET not in (self._acked_end, head.base_offset):
             self.shared = self.shared or head.base_offset != self._acked_end
         self._acked_end = head.base_offset + head.batch.count if head.base_offset != NO_OFFSET else NO_OFFSET
@@ -159,7 +159,7 @@ class LeaderState:
     def begin_anew(self) -> None:
         """The producer has another id or epoch. What it sends lies behind all that was written before."""
         self.drop()
-        self._refused, self._most, self._acked_end = 0, 0, NO_OFFSET
+        self._refused, self._furthest, self._acked_end = 0, 0, NO_OFFSET
 
     def drop(self) -> None:
         """The partition is about to drop its batches."""

@@ -54,6 +54,7 @@ def test_refused_properties_are_all_told_although_the_worker_names_them_one_afte
         ("emit.heartbeat.enabled", "true"),
         ("producer.override.compression.type", "zstd"),
         ("producer.override.acks", "1"),
+        ("producer.override.max.in.flight.requests.per.connection", "5"),
         ("source.consumer.max.poll.records", "5"),
         ("target.admin.metrics.num.samples", "3"),
         ("source.cluster.fetch.min.bytes", "1"),

@@ -116,6 +116,7 @@ def test_missing_properties_are_refused() -> None:
         ("plugin.path", "/usr/share/java"),
         ("connect.protocol", "sessioned"),
         ("producer.compression.type", "zstd"),
+        ("producer.max.in.flight.requests.per.connection", "5"),
         ("consumer.interceptor.classes", "x.Y"),
         ("sasl.kerberos.service.name", "kafka"),
         ("rest.port", "8083"),

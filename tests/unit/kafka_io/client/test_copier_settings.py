@@ -19,6 +19,10 @@ def test_properties_that_connect_sets_by_itself_draw_no_notice() -> None:
     assert notices({"enable.auto.commit": "false", "auto.offset.reset": "earliest"}, {"acks": "all"}) == []
 
 
+def test_a_name_that_no_client_knows_is_told_elsewhere() -> None:
+    assert notices({"fetch.max.byte": "1"}, {"batch.sise": "1"}) == []
+
+
 @pytest.mark.parametrize("acks", ["0", "1"])
 def test_weaker_acks_have_no_effect_and_draw_a_notice(acks: str) -> None:
     assert notices({}, {"acks": acks}) == [
