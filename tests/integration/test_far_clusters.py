@@ -12,7 +12,6 @@ import pytest
 
 from deploy.local import LocalCluster
 from deploy.local.far_link import FETCH, PRODUCE, FarLink, far_cluster
-from mirror_connect.kafka_io.client.copier_settings import WINDOW
 from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
@@ -30,8 +29,9 @@ pytestmark = pytest.mark.brokers
 
 ROUND_TRIP_S = 0.1
 THIN_BYTES_PER_S = 4_000_000
-# Long enough for some breaks, and wide enough for more than five batches of a partition.
-BROKEN_BYTES_PER_S = 8_000_000
+# Of the link's connections, each when so many requests are under way on one: most have a batch of each partition.
+BREAKS = 3
+FULL_REQUESTS = 4
 DESCRIBE_PRODUCERS = 61
 # Until the distance is known.
 MEASURED_S = 6.0
@@ -115,21 +115,20 @@ async def test_what_was_in_flight_when_connections_broke_is_there_once_and_in_or
     async with running(spec_for(near, target, {topic: PARTITIONS})) as task:
         await task.copied(len(first))
         await asyncio.sleep(MEASURED_S)
-        link.bytes_per_second = BROKEN_BYTES_PER_S
-        await asyncio.to_thread(produce, near, topic, others, **USUAL)
+        link.bytes_per_second = THIN_BYTES_PER_S
+        copying = asyncio.gather(asyncio.to_thread(produce, near, topic, others, **USUAL), task.copied(RECORDS))
         broken = 0
-        copying = asyncio.create_task(task.copied(RECORDS))
         while not copying.done():
-            # Later than a new connection is made, and again full.
-            await asyncio.wait({copying}, timeout=0.8)
-            if not copying.done():
+            await asyncio.wait({copying}, timeout=0.01)
+            if broken < BREAKS and link.most_in_flight[PRODUCE] >= FULL_REQUESTS:
                 link.break_connections()
+                await asyncio.sleep(ROUND_TRIP_S)
+                link.most_in_flight.clear()
                 broken += 1
         await copying
         link.bytes_per_second = 0
         await task.finish()
-    assert broken >= 2
-    assert link.most_in_flight[PRODUCE] > WINDOW
+    assert broken == BREAKS
     assert link.requests[DESCRIBE_PRODUCERS] > 1
     assert read(target, f"A.{topic}") == read(near, topic)
 
