@@ -16,6 +16,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from mirror_connect.connectors.partitions import TopicPartition
@@ -161,10 +162,10 @@ class OffsetSyncQueue:
         """
         room = _room(len(self._pending.get(partition, ())))
         if len(ranges) > room:
-            starts = accumulate((count for _, count in ranges), initial=downstream)
-            placed = [(upstream, count, start) for (upstream, count), start in zip(ranges, starts, strict=False)]
-            for upstream, count, start in thinned(placed, room):
-                self.acked(partition, upstream, start, count)
+            starts = list(accumulate(map(itemgetter(1), ranges), initial=downstream))
+            for number in thinned(range(len(ranges)), room):
+                upstream, count = ranges[number]
+                self.acked(partition, upstream, starts[number], count)
             return
         for upstream, count in ranges:
             self.acked(partition, upstream, downstream, count)

@@ -23,6 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from operator import add, sub
 from typing import Final, NamedTuple
 
 from mirror_connect.connectors.records.binary import INT16, INT32, INT64, Reader, text_bytes, varint_bytes
@@ -41,6 +44,10 @@ _UNSURE: Final = 2
 _SETTLED: Final = 4
 # From here on a varint has a second byte.
 _LONG: Final = 0x80
+# Of a linked range: the gap from which on its first number takes two bytes; and below it, that number of each gap.
+_LONG_GAP: Final = _LONG >> 4
+_GAPS_KEPT: Final = 1024
+_LINKED_GAPS: Final = bytes((gap << 4 | _LINKED) & 0xFF for gap in range(256))
 
 
 class OffsetRange(NamedTuple):
@@ -179,27 +186,28 @@ class _RangeBytes:
         self.last = offset_range
         self.count += 1
 
-    def append_linked(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """The same for linked ones that are dense downstream, as (upstream, count). False: one of them has no gap before it.
+    def append_linked(self, ranges: Sequence[tuple[int, int]]) -> int:
+        """The same for linked ones that are dense downstream, as (upstream, count). 0: one of them has no gap before it.
 
-        There is a range already. Compacted topics have one for each few records, so nothing is made for each of them.
+        Returns how many records they have. There is a range already. Compacted topics have a range for each few records. So
+        no object and no turn of a loop in Python is for one range.
         """
         assert self.last is not None
-        before = ((self.last.upstream, self.last.length), *ranges[:-1])
-        gaps = [each[0] - sum(former) for each, former in zip(ranges, before, strict=True)]
+        upstreams: tuple[int, ...]
+        counts: tuple[int, ...]
+        upstreams, counts = zip(*ranges, strict=True)
+        ends = map(add, (self.last.upstream, *upstreams), (self.last.length, *counts))
+        gaps = list(map(sub, upstreams, ends))
         if min(gaps) <= 0:
-            return False
+            return 0
         self._keep_last()
-        earlier = [
-            number for gap, each in zip(gaps, ranges[:-1], strict=False) for number in (gap << 4 | _LINKED, 0, each[1])
-        ]
-        self._earlier += bytes(earlier) if max(earlier, default=0) < _LONG else b"".join(map(varint_bytes, earlier))
-        upstream, length = ranges[-1]
-        dense = sum(count for _, count in ranges) - length
-        self.last = OffsetRange(upstream, self._downstream + dense, length, linked=True)
-        self._upstream, self._downstream = upstream - gaps[-1], self._downstream + dense
+        self._earlier += _linked_bytes(gaps[:-1], counts[:-1])
+        records = sum(counts)
+        dense = records - counts[-1]
+        self.last = OffsetRange(upstreams[-1], self._downstream + dense, counts[-1], linked=True)
+        self._upstream, self._downstream = upstreams[-1] - gaps[-1], self._downstream + dense
         self.count += len(ranges)
-        return True
+        return records
 
     def value(self) -> bytes:
         """The number of ranges, and all of them."""
@@ -240,6 +248,26 @@ def _range_bytes(offset_range: OffsetRange, upstream: int, downstream: int) -> b
         # Nearly all ranges come from transactions of few records and fit this short form.
         return bytes((first, skipped, length))
     return varint_bytes(first) + varint_bytes(skipped) + varint_bytes(length)
+
+
+def _linked_bytes(gaps: Sequence[int], counts: Sequence[int]) -> bytes | bytearray:
+    """As `_range_bytes` of linked ranges with these gaps before them, which are dense downstream."""
+    if not gaps:
+        return b""
+    if max(gaps) < _LONG_GAP and max(counts) < _LONG:
+        found = bytearray(3 * len(gaps))
+        found[::3] = bytes(gaps).translate(_LINKED_GAPS)
+        found[2::3] = bytes(counts)
+        return found
+    return b"".join(chain.from_iterable(zip(map(_linked_head, gaps), map(_count, counts), strict=True)))
+
+
+@lru_cache(_GAPS_KEPT)
+def _linked_head(gap: int) -> bytes:
+    return varint_bytes(gap << 4 | _LINKED) + b"\0"
+
+
+_count = lru_cache(_GAPS_KEPT)(varint_bytes)
 
 
 def offset_ranges_topic(policy: DefaultReplicationPolicy, source_alias: str) -> str:
@@ -350,16 +378,16 @@ class RangeRecorder:
             self._state.add(offset_range)
         self._first, self._dirty = False, True
 
-    def acked_ranges(self, ranges: Sequence[tuple[int, int]], downstream: int, *, linked: bool = True) -> None:
+    def acked_ranges(self, ranges: Sequence[tuple[int, int]], downstream: int, *, linked: bool = True) -> int:
         """The same for a batch with gaps upstream: (upstream, count) of each range; downstream they are dense.
 
-        Nothing in the gaps is mirrored. `linked` is about the first range.
+        Nothing in the gaps is mirrored. `linked` is about the first range. Returns where they end downstream.
         """
         number = 0
         while number < len(ranges):
             part = ranges[number : number + self._room()] if number else ()
-            if part and self._ranges.append_linked(part):
-                downstream += sum(count for _, count in part)
+            if part and (records := self._ranges.append_linked(part)):
+                downstream += records
                 self._set_end(sum(part[-1]), downstream)
                 number += len(part)
             else:
@@ -367,6 +395,7 @@ class RangeRecorder:
                 self.acked(upstream, count, downstream, linked=linked or number > 0)
                 downstream += count
                 number += 1
+        return downstream
 
     def _room(self) -> int:
         """How many ranges that follow can simply be added."""

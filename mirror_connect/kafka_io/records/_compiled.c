@@ -94,11 +94,28 @@ static inline int add_range(Ranges *ranges, int64_t first, int64_t count)
     return 1;
 }
 
+/* Without the parsing of a format: there are many of them. */
+static PyObject *pair_of(const Range *range)
+{
+    PyObject *pair = PyTuple_New(2);
+    if (pair == NULL)
+        return NULL;
+    long long numbers[2] = {(long long)range->first, (long long)range->count};
+    for (Py_ssize_t each = 0; each < 2; each++) {
+        PyObject *number = PyLong_FromLongLong(numbers[each]);
+        if (number == NULL || PyTuple_SetItem(pair, each, number) < 0) {
+            Py_DECREF(pair);
+            return NULL;
+        }
+    }
+    return pair;
+}
+
 static PyObject *tuple_of(const Ranges *ranges)
 {
     PyObject *found = PyTuple_New(ranges->used);
     for (Py_ssize_t each = 0; found != NULL && each < ranges->used; each++) {
-        PyObject *range = Py_BuildValue("(LL)", (long long)ranges->list[each].first, (long long)ranges->list[each].count);
+        PyObject *range = pair_of(&ranges->list[each]);
         if (range == NULL || PyTuple_SetItem(found, each, range) < 0)
             Py_CLEAR(found);
     }

@@ -113,13 +113,12 @@ class PartitionRanges:
         if not rest:
             return
         if self.recorder is not None:
-            self.recorder.acked_ranges(rest, downstream)
+            downstream = self.recorder.acked_ranges(rest, downstream)
         else:
             for upstream, count in rest:
                 self._wait(upstream, count, downstream, linked=True)
                 downstream += count
-        self._upstream = rest[-1][0] + rest[-1][1]
-        self._downstream += sum(count for _, count in rest)
+        self._upstream, self._downstream = sum(rest[-1]), downstream
 
     def known(self, newest: Segment | None) -> None:
         """Takes the earlier task's newest segment, and records what was acknowledged meanwhile."""

@@ -29,9 +29,10 @@ def test_a_batch_with_gaps_is_recorded_as_its_ranges_would_be_one_by_one(seed: i
         if chance.random() < 0.1:
             upstream = chance.randint(0, upstream)
         ranges = []
+        gaps, most = chance.choice([[0, 1, 1, 5], [1, 1, 7], [1, 7, 8, 2_000]]), chance.choice([1, 4, 300])
         for _ in range(chance.choice([1, 3, 300])):
-            upstream += chance.choice([0, 1, 1, 5])
-            ranges.append((upstream, count := chance.randint(1, 4)))
+            upstream += chance.choice(gaps)
+            ranges.append((upstream, count := chance.randint(1, most)))
             upstream += count
         downstream += chance.choice([0, 0, 2])
         linked = chance.random() < 0.8
