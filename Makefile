@@ -49,22 +49,24 @@ installed: $(VENV)/.project $(VENV)/.archive
 
 # Each stamp is written last: a step that was interrupted is done again, one that was finished downloads nothing.
 $(VENV)/.created:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 # The lock files are complete, and a file that is not the published one is refused. Nobody is asked to bring a compiler: wheels
 # only, but for pyspark, pure Python without one, which is built by what has been checked, too.
 LOCKED := --require-hashes --no-deps --only-binary :all:
 $(VENV)/.dependencies: requirements-dev.lock requirements-build.lock $(VENV)/.created
-	$(PIP) $(LOCKED) --requirement requirements-build.lock
-	$(PIP) $(LOCKED) --no-binary pyspark --no-build-isolation --requirement requirements-dev.lock
+	@echo 'Python packages: installing them into $(VENV) (once; PySpark is large, and takes a minute or two)'
+	@$(PIP) $(LOCKED) --requirement requirements-build.lock
+	@$(PIP) $(LOCKED) --no-binary pyspark --no-build-isolation --requirement requirements-dev.lock
 	@touch $@
 
 # What is compiled is optional. The old one goes first, as a failed build would leave it.
 RECORDS := $(PACKAGE)/kafka_io/records
 $(VENV)/.project: pyproject.toml $(wildcard $(RECORDS)/_*.[ch]) $(VENV)/.dependencies
 	@rm -f $(RECORDS)/_compiled.*.so
-	$(PIP) --no-deps --no-build-isolation --editable .
+	@echo 'mirror-connect: compiling and installing it'
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@ls $(RECORDS)/_compiled.*.so > /dev/null 2>&1 || echo 'There is no C compiler (cc and the headers of Python), so Python alone' \
 		'does what decodes records: slower, with the same results. With one: touch pyproject.toml && make setup'
 	@touch $@
@@ -73,6 +75,7 @@ $(VENV)/.project: pyproject.toml $(wildcard $(RECORDS)/_*.[ch]) $(VENV)/.depende
 # Java uses it only with the class path and the options that it was made with.
 $(VENV)/.archive: $(VENV)/.dependencies mirror_connect/spark_jobs/jvm.py mirror_connect/spark_jobs/spark_settings.py \
 		| $(VENV)/.project
+	@echo 'Java classes: storing them for quicker starts'
 	@$(BIN)/python -m mirror_connect.spark_jobs.class_archive
 	@touch $@
 
