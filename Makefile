@@ -56,7 +56,7 @@ $(VENV)/.created:
 # only, but for pyspark, pure Python without one, which is built by what has been checked, too.
 LOCKED := --require-hashes --no-deps --only-binary :all:
 $(VENV)/.dependencies: requirements-dev.lock requirements-build.lock $(VENV)/.created
-	@echo 'Python packages: installing them into $(VENV) (once; PySpark is large, and takes a minute or two)'
+	@echo 'Python packages: installing them into $(VENV) (once; PySpark is large: it takes some minutes)'
 	@$(PIP) $(LOCKED) --requirement requirements-build.lock
 	@$(PIP) $(LOCKED) --no-binary pyspark --no-build-isolation --requirement requirements-dev.lock
 	@touch $@
