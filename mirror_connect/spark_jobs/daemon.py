@@ -55,7 +55,8 @@ def tell_of_killed_children() -> None:
                 if pid == 0:
                     return
                 if os.WIFSIGNALED(status):
-                    os.write(2, f"{ended_line(pid, os.WTERMSIG(status))}\n".encode())
+                    # Another process may have written a line without its end.
+                    os.write(2, f"\n{ended_line(pid, os.WTERMSIG(status))}\n".encode())
 
     def watch() -> None:
         # A task's process may fork, too, and waits for its own children.

@@ -28,6 +28,18 @@ FORMAT: Final = "%(levelname)s %(name)s %(message)s"
 SetJvmLevel = Callable[[str, int], None]
 
 
+class LineFormatter(logging.Formatter):
+    """Begins a critical line at the start of a line, as the worker shows it as the reason why the driver has ended.
+
+    Another thread may have written a line without its end. PySpark's do as soon as the JVM is gone.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        line = super().format(record)
+        return f"\n{line}" if record.levelno >= logging.CRITICAL else line
+
+
 class _Process:
     """What this process has been told."""
 
@@ -37,7 +49,9 @@ class _Process:
 def log_to_standard_error(ours: int) -> None:
     """Logs warnings of libraries, and from `ours` on what this product logs. It has no effect after the first call."""
     if not logging.getLogger().handlers:
-        logging.basicConfig(level=logging.WARNING, format=FORMAT, stream=sys.stderr)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(LineFormatter(FORMAT))
+        logging.basicConfig(level=logging.WARNING, handlers=[handler])
         logging.getLogger(OURS).setLevel(ours)
 
 

@@ -46,6 +46,8 @@ def test_each_process_that_a_signal_ends_is_a_line(daemon: subprocess.Popen[byte
             wait_for_state(lambda: len(psutil.Process(daemon.pid).children()) == 1, "a process was forked", PATIENCE_S)
             (forked,) = psutil.Process(daemon.pid).children()
             forked.send_signal(number)
+            # It starts a line of its own, whatever has been written before.
+            assert daemon.stderr.readline() == b"\n"
             assert read_ended_line(daemon.stderr.readline().decode().strip()) == (forked.pid, number)
             wait_for_state(lambda: not psutil.Process(daemon.pid).children(), "nothing of it is left", PATIENCE_S)
 
