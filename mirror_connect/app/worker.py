@@ -37,6 +37,7 @@ from mirror_connect.app.supervisor.statement_reader import StatementReader
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.worker_connectors.carried_specs import carried
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.app.worker_connectors.task_fencing import TaskFencing
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
@@ -103,6 +104,7 @@ class Worker:
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
         )
         statements = StatementReader(spark.questions, spark.preview_lookups, local=is_local(spark.master))
+        others = OtherCopies(self.configs.snapshot)
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
         self._supervisor = Supervisor(
             spark,
@@ -117,9 +119,7 @@ class Worker:
             statuses=self._statuses,
             membership=self._membership,
             supervisor=self._supervisor,
-            new_connector=WorkerConnectorFactory(
-                targets, specs.offsets_of, lambda name: self.configs.snapshot().tasks(name)
-            ),
+            new_connector=WorkerConnectorFactory(targets, specs.offsets_of, self.configs.snapshot, others),
             resolver=config.resolver,
             worker_id=worker_id,
             offsets_of=specs.offsets_of,
@@ -137,7 +137,7 @@ class Worker:
             standalone=standalone,
             log_levels=LogLevels(tell_spark=spark.set_log_levels),
             metrics=metrics,
-            planner=Planner(targets, specs.offsets_of, config.offset_topic),
+            planner=Planner(targets, specs.offsets_of, config.offset_topic, others),
             previewer=Previewer(statements.transformed),
             fence_tasks=None if backing.exactly_once is Support.NONE else fencing.fence,
             transactional_id=backing.transactional_id,

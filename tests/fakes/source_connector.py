@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.mirror.assignment import Assignment
@@ -72,6 +74,8 @@ class World:
     def __init__(self) -> None:
         self.source, self.target = FakeCluster({"orders": 2, "other": 1}), FakeCluster({}, "another")
         self.host = Context()
+        # The config topic, with other connectors.
+        self.configs = ConfigView()
         self.connectors: list[MirrorSourceConnector] = []
 
     def admin(self, _: Mapping[str, str], what: str, __: float, **___: str) -> FakeCluster:
@@ -92,8 +96,9 @@ class World:
         }
         settings = connector_definition(CLASS).settings(config)
         targets: Any = Targets()
+        others = OtherCopies(self.configs.snapshot)
         connector = MirrorSourceConnector(
-            ConnectorConfig(config, settings, previous or []), targets, self.host, no_offsets
+            ConnectorConfig(config, settings, previous or []), targets, self.host, no_offsets, others
         )
         self.connectors.append(connector)
         connector.start()

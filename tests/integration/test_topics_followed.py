@@ -15,12 +15,16 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.planning.plan import Plan
 from mirror_connect.app.planning.planner import Planner
+from mirror_connect.app.storage.config_records import commit_entry, connector_entry, task_entry
+from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.acls import AclBinding
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.mirror.topic_configs import ConfigChange, ConfigSource
 from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
@@ -381,7 +385,12 @@ def everything(admin: ClusterAdmin) -> tuple[dict[str, int], dict[str, dict[str,
     return topics, {topic: own(admin, topic) for topic in topics}, topic_acls(admin) or set()
 
 
-async def planned(target_broker: LocalCluster, config: Mapping[str, str], speed: float | None = None) -> Plan:
+async def planned(
+    target_broker: LocalCluster,
+    config: Mapping[str, str],
+    speed: float | None = None,
+    others: OtherCopies | None = None,
+) -> Plan:
     """The plan of a connector that has no source offsets yet."""
     store = OffsetStore(FakeTopicLog())
     await store.start()
@@ -391,7 +400,7 @@ async def planned(target_broker: LocalCluster, config: Mapping[str, str], speed:
 
     targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
     try:
-        return await Planner(targets, offsets_of, "connect-offsets").plan(config, config, speed=speed)
+        return await Planner(targets, offsets_of, "connect-offsets", others).plan(config, config, speed=speed)
     finally:
         await store.stop()
 
@@ -483,3 +492,19 @@ async def test_a_plan_says_what_the_brokers_would_refuse(
         "; set replication.factor of the connector, 7, to the number of brokers or less"
     )
     assert await asyncio.to_thread(target.topics) == before
+
+
+async def test_a_plan_names_the_connector_that_copies_the_same_topic(
+    source_broker: LocalCluster, target_broker: LocalCluster, source: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("shared")
+    source.create_topic(topic, 1, 1)
+    await until(lambda: topic in source.topics())
+    config = config_of(source_broker, topic)
+    view = ConfigView()
+    task = {ASSIGNED_PARTITIONS: f"{topic}-0"}
+    for key, value in (connector_entry("older", config), task_entry("older", 0, task), commit_entry("older", 1)):
+        view.apply(key, value)
+    plan = await planned(target_broker, config, others=OtherCopies(view.snapshot))
+    assert len(plan.remarks) == 1
+    assert plan.remarks[0].startswith(f"connector older copies into topic A.{topic}, too")

@@ -26,6 +26,7 @@ from mirror_connect.app.planning.source import plan_source, with_amounts
 from mirror_connect.app.storage.offsets import SourceOffsetStore
 from mirror_connect.app.worker_connectors.empty_selections import nothing_translated
 from mirror_connect.app.worker_connectors.internal_topics import checkpoints_topic, heartbeats_topic
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.source_groups import groups_to_assign, see_groups
 from mirror_connect.app.worker_connectors.source_positions import stored_source_offsets
 from mirror_connect.app.worker_connectors.target_choice import OFFSETS_TOPIC, Target, TargetChooser
@@ -66,14 +67,19 @@ class Existing:
 
 
 class Planner:
-    """See the module. `offsets_topic`: the name of the worker's; empty if its source offsets are in a file."""
+    """See the module. `offsets_topic`: the name of the worker's; empty if its source offsets are in a file.
+
+    `others`: what other connectors of these workers copy.
+    """
 
     def __init__(
         self,
         targets: TargetChooser,
         offsets_of: Callable[[Mapping[str, str]], Awaitable[SourceOffsetStore]],
         offsets_topic: str,
+        others: OtherCopies | None = None,
     ) -> None:
+        self._others = others or OtherCopies()
         self._targets = targets
         self._offsets_of = offsets_of
         self._offsets_topic = offsets_topic
@@ -139,7 +145,14 @@ class Planner:
         )
         alias, name = settings.text("source.cluster.alias"), plan.name
         stored = await stored_source_offsets(store, name, alias, planned.partitions)
-        return await self._in_thread(lambda: with_amounts(planned.plan, settings, stored, speed, timeout))
+        plan = await self._with_others(planned.plan, resolved)
+        return await self._in_thread(lambda: with_amounts(plan, settings, stored, speed, timeout))
+
+    async def _with_others(self, plan: Plan, config: Mapping[str, str]) -> Plan:
+        links = {each.topic: each.remote_topic for each in plan.topics if each.action is not Action.REFUSED}
+        connectors = self._others.connectors()
+        line = await self._in_thread(lambda: self._others.line(plan.name, config, links, connectors))
+        return plan if line is None else replace(plan, remarks=[*plan.remarks, line])
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -13,6 +13,7 @@ from mirror_connect.app.worker_connectors.connector_context import ConnectorCont
 from mirror_connect.app.worker_connectors.dead_letter_topic import make_dead_letter_topic
 from mirror_connect.app.worker_connectors.empty_selections import nothing_copied
 from mirror_connect.app.worker_connectors.internal_topics import make_mapping_topics
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.remote_topics import FreshTopics, make_changes
 from mirror_connect.app.worker_connectors.sampling_verification import OffsetsOf, SamplingVerification
 from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
@@ -54,6 +55,7 @@ class Found:
 
     `links`: source topic → remote topic, for topics on both clusters. `nothing`: why there is no topic to copy.
     `reserved`: which topics are not copied because their remote topics would be the worker's or MirrorMaker's own.
+    `others`: which other connectors copy into the same remote topics.
     """
 
     partitions: Sequence[TopicPartition]
@@ -61,13 +63,19 @@ class Found:
     links: Links
     nothing: str | None
     reserved: str | None
+    others: str | None
 
 
 class MirrorSourceConnector:
     """See the module."""
 
     def __init__(
-        self, config: ConnectorConfig, targets: TargetChooser, context: ConnectorContext, offsets_of: OffsetsOf
+        self,
+        config: ConnectorConfig,
+        targets: TargetChooser,
+        context: ConnectorContext,
+        offsets_of: OffsetsOf,
+        others: OtherCopies | None = None,
     ) -> None:
         self._config = config
         self._targets = targets
@@ -93,6 +101,10 @@ class MirrorSourceConnector:
         self._verification = SamplingVerification(settings, targets, offsets_of, context) if verified else None
         self._nothing: str | None = None
         self._reserved: str | None = None
+        self._others = others or OtherCopies()
+        # As of the refresh before: threads can't ask for them.
+        self._connectors = self._others.connectors()
+        self._others_told: str | None = None
 
     def start(self) -> None:
         """Begins to refresh, in the background."""
@@ -111,13 +123,8 @@ class MirrorSourceConnector:
             await self._verification.stop()
 
     def _assign(self, found: Found) -> None:
-        # Only in the log: Connect's status does not show it, and scripts take a trace for a problem.
-        if found.nothing is not None and self._nothing is None:
-            log.warning("Connector %s: %s", ConnectorName(self._context.name), found.nothing)
-        self._nothing = found.nothing
-        if found.reserved is not None and found.reserved != self._reserved:
-            log.warning("Connector %s: %s", ConnectorName(self._context.name), found.reserved)
-        self._reserved = found.reserved
+        self._log_what_is_new(found)
+        self._connectors = self._others.connectors()
         self._assignment = reassign(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._context.request_task_reconfiguration(task_configs(self._config.raw, self._assignment))
         # After the first refresh, as in MirrorMaker: now there is something to sync.
@@ -125,6 +132,15 @@ class MirrorSourceConnector:
             self._syncs.know(Known(self._source, self._target, found.links, self._selection.reserved))
         if self._verification is not None:
             self._verification.start()
+
+    def _log_what_is_new(self, found: Found) -> None:
+        # Only in the log: Connect's status does not show it, and scripts take a trace for a problem.
+        nothing = found.nothing if self._nothing is None else None
+        reserved = found.reserved if found.reserved != self._reserved else None
+        others = found.others if found.others != self._others_told else None
+        for line in filter(None, (nothing, reserved, others)):
+            log.warning("Connector %s: %s", ConnectorName(self._context.name), line)
+        self._nothing, self._reserved, self._others_told = found.nothing, found.reserved, found.others
 
     # In the scheduler's thread.
 
@@ -177,9 +193,10 @@ class MirrorSourceConnector:
         partitions, links = topics.partitions(changes.there), topics.links(changes.there)
         nothing = nothing_copied(settings, self._selection, found)
         reserved = _reserved_line(self._selection.reserved_topics(found))
+        others = self._others.line(self._context.name, settings.originals, links, self._connectors)
         refused = {**topics.refused, **changes.refused}
         problems = [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
-        return Found(partitions, problems, links, nothing, reserved)
+        return Found(partitions, problems, links, nothing, reserved, others)
 
 
 def _reserved_line(remote: Mapping[str, str]) -> str | None:

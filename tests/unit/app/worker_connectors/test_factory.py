@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.mirror_checkpoint import MirrorCheckpointConnector
 from mirror_connect.app.worker_connectors.mirror_heartbeat import MirrorHeartbeatConnector
 from mirror_connect.app.worker_connectors.mirror_source import MirrorSourceConnector
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from tests.fakes.connector_context import FakeContext, no_offsets
 
 
@@ -25,5 +27,7 @@ async def test_a_class_by_any_of_its_names_has_its_connector(name: str, kind: ty
     targets: Any = None
     config = {"name": "c", "connector.class": name, "source.cluster.alias": "A"}
     config["source.cluster.bootstrap.servers"] = "a:9092"
-    made = WorkerConnectorFactory(targets, no_offsets, lambda _: [])(config, config, FakeContext())
+    made = WorkerConnectorFactory(targets, no_offsets, ConfigView().snapshot, OtherCopies())(
+        config, config, FakeContext()
+    )
     assert type(made) is kind

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from mirror_connect.app.storage.config_records import commit_entry, connector_entry, task_entry
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
-from tests.fakes.source_connector import REFUSED, World
+from tests.fakes.source_connector import CLASS, REFUSED, World
 
 
 async def test_it_creates_remote_topics_and_deals_their_partitions(world: World) -> None:
@@ -87,6 +88,35 @@ async def test_topics_that_match_nothing_are_logged_once(world: World, caplog: p
     await world.until(lambda heard: heard.count([]) == 2)
     lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert lines == [f"Connector c: {NOTHING}"]
+
+
+async def test_another_connector_that_copies_the_same_topic_is_logged_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {"connector.class": CLASS, "source.cluster.alias": "A"}
+    task = {"task.assigned.partitions": "orders-0,orders-1"}
+    for key, value in (connector_entry("older", config), task_entry("older", 0, task), commit_entry("older", 1)):
+        world.configs.apply(key, value)
+    world.start()
+    await world.until(lambda heard: len(heard) == 3)
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert lines == [
+        "Connector c: connector older copies into topic A.orders, too, so each record comes more than once: stop one of "
+        "these connectors, or exclude it in one"
+    ]
+    assert [each for each in world.host.heard if each != ["orders-0,orders-1"]] == ["started"]
+
+
+async def test_another_connector_that_comes_later_is_logged_then(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.start()
+    await world.until(lambda heard: len(heard) == 2)
+    config = {"connector.class": CLASS, "source.cluster.alias": "A"}
+    task = {"task.assigned.partitions": "orders-0"}
+    for key, value in (connector_entry("newer", config), task_entry("newer", 0, task), commit_entry("newer", 1)):
+        world.configs.apply(key, value)
+    await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
 
 
 async def test_many_troubles_are_told_in_a_line_that_can_be_read(world: World) -> None:

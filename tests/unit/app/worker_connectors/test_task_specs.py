@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.app.storage.config_records import commit_entry, connector_entry, task_entry
+from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.app.worker_connectors import task_specs
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore, Reported
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
@@ -125,7 +128,7 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
     with pytest.raises(ConfigError) as raised:
         await specs_of().build("run", TaskId("c", 0), written, {**written, setting: provided}, 1)
     with pytest.raises(ConfigError) as of_connector:
-        WorkerConnectorFactory(_any(None), _any(None), _any(None))(
+        WorkerConnectorFactory(_any(None), _any(None), ConfigView().snapshot, OtherCopies())(
             written, {**written, setting: provided}, FakeContext()
         )
     shown = str(raised.value)
@@ -135,7 +138,11 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
 
 async def test_task_configs_that_nobody_can_read_leave_their_connector_to_be_assigned_anew() -> None:
     stored = [{"task.assigned.partitions": f"orders-1,a,-1,b-{'9' * 30}"}, {"task.assigned.partitions": None}, {}]
-    part = WorkerConnectorFactory(_any(None), _any(None), lambda _: stored)(CONFIG, CONFIG, FakeContext())
+    view = ConfigView()
+    tasks = [task_entry("c", number, task) for number, task in enumerate(stored)]
+    for key, value in (connector_entry("c", CONFIG), *tasks, commit_entry("c", len(tasks))):
+        view.apply(key, value)
+    part = WorkerConnectorFactory(_any(None), _any(None), view.snapshot, OtherCopies())(CONFIG, CONFIG, FakeContext())
     assert [list(map(str, each)) for each in part._assignment] == [["orders-1"], [], []]  # type: ignore[attr-defined]
 
 
