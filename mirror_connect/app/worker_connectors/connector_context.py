@@ -40,12 +40,14 @@ class ConnectorEvents(Protocol):
 class ConnectorContext:
     """The context of one start of a connector, as in Kafka Connect: it reports to the herder, on the worker's event loop.
 
-    `secrets` are hidden in all texts. After `close` it reports nothing: the connector may have been started again.
+    `secrets` are hidden in all texts. `former_tasks`: its tasks are still those of an earlier config of the connector.
+    After `close` it reports nothing: the connector may have been started again.
     """
 
     def __init__(self, name: str, events: ConnectorEvents) -> None:
         self.name = name
         self.secrets: frozenset[str] = frozenset()
+        self.former_tasks = False
         self._events = events
         self._closed = False
         self._verified = False

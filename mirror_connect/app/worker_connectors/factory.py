@@ -41,6 +41,8 @@ class WorkerConnectorFactory:
         settings = definition.settings(resolved, raw)
         configs = self._snapshot()
         stored = [_without_nulls(task) for task in configs.tasks(context.name)]
+        applied = configs.applied_configs.get(context.name, {})
+        context.former_tasks = bool(stored) and _without_nulls(applied) != dict(raw)
         if isinstance(definition, MirrorHeartbeat):
             return MirrorHeartbeatConnector(raw, settings, self._targets, context)
         if isinstance(definition, MirrorCheckpoint):

@@ -24,10 +24,13 @@ class Round:
     problems: Sequence[Problem] = ()
 
 
-async def said(monkeypatch: pytest.MonkeyPatch, *answers: Round | Exception) -> list[str | None]:
+async def said(
+    monkeypatch: pytest.MonkeyPatch, *answers: Round | Exception, former_tasks: bool = False
+) -> list[str | None]:
     """What a status shows after these rounds, which are a second apart; the first one is at 1,000 s."""
     monkeypatch.setattr(scheduler, "RETRY_S", (0.001,))
     host, found = FakeContext(), iter(answers)
+    host.former_tasks = former_tasks
     now = 999.0
 
     def look() -> Round:
@@ -79,3 +82,30 @@ async def test_a_reason_of_something_else_keeps_since_when(monkeypatch: pytest.M
 
 async def test_without_the_cluster_in_its_text_an_error_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await said(monkeypatch, ClusterUnreachable("no broker answers at a:1")) == ["no broker answers at a:1"]
+
+
+BEFORE = "tasks go on with the config before this one"
+
+
+async def test_a_new_config_whose_cluster_is_away_says_that_the_tasks_are_those_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    advised = ClusterUnreachable(f"{WHAT}: {REFUSED}", what=WHAT, cause=REFUSED, advice="Look at its brokers")
+    told = await said(monkeypatch, AWAY, Round(), AWAY, former_tasks=True)
+    assert told == [f"{SINCE.format(40)}; its {BEFORE}", None, SINCE.format(42)]
+    told = await said(monkeypatch, advised, former_tasks=True)
+    assert told == [f"{SINCE.format(40)}; look at its brokers. Its {BEFORE}"]
+
+
+async def test_a_new_config_with_which_a_connector_fails_says_the_same() -> None:
+    host = FakeContext()
+    host.former_tasks = True
+
+    def look() -> Round:
+        raise NotAuthorized("Cluster A refuses the login")
+
+    going: RefreshScheduler[Round] = RefreshScheduler(host, look, lambda _: None, 1.0)
+    going.start()
+    await host.until(lambda heard: heard)
+    await going.stop()
+    assert host.heard == [("failed", f"Cluster A refuses the login. Its {BEFORE}")]
