@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from benchmarks.spark_placement import LOCAL, ONE, TWO
 from benchmarks.store import Part, load
-from docs.generate_scaling import MB, NOT_YET, PAGE, Measured, measured, needed, renewed
+from docs.generate_scaling import MB, NOT_YET, PAGE, Measured, measured, needed, renewed, tls_cost
 
 KNOWN: Final = Measured(
     task_bytes_per_second=100 * MB,
@@ -42,6 +43,13 @@ PARTS: Final = {
     "throughput 1k": _part([{"side": "ours", "microseconds_per_record": 0.5}]),
     "throughput tls": _part([{"side": "ours", "microseconds_per_record": 1.5}]),
 }
+
+
+def test_figures_of_two_machines_are_not_divided() -> None:
+    other = replace(PARTS["throughput tls"], machine={"cores": "64"})
+    with pytest.raises(ValueError, match="two machines"):
+        tls_cost({**PARTS, "throughput tls": other})
+    assert tls_cost(PARTS) == pytest.approx(3.0)
 
 
 def test_the_page_has_the_figures_that_are_stored() -> None:
