@@ -275,7 +275,8 @@ async def test_its_process_ends_though_nobody_waits_for_it_any_longer(
 ) -> None:
     monkeypatch.setattr(sampling_verification, "LAST_S", 600.0)
     made = world.start("import time\nwhile True: time.sleep(9)")
-    await world.until(world.pid)
+    # By then the worker's side of it is there, too. A start that is cancelled kills its process at once.
+    await world.until(world.told)
     pid = world.pid()
     assert pid is not None
     with pytest.raises(TimeoutError):
