@@ -22,7 +22,6 @@ from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
-from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.herder.worker_client import WorkersLink
 from mirror_connect.app.lookups.lookup_file import file_problem
 from mirror_connect.app.measured_worker import measured_worker
@@ -30,6 +29,7 @@ from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
 from mirror_connect.app.planning.preview import Previewer
 from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.spark_host import SparkHost

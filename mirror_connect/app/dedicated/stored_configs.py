@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mirror_connect.app.dedicated.flows import Flow
-from mirror_connect.app.herder.views import set_values
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.connectors import DEFINITIONS
 
 # More names than so many are a number: a line about a whole new file helps nobody.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.app.storage.config_records import RawConfig
+from mirror_connect.app.storage.config_records import RawConfig, set_values
 from mirror_connect.app.storage.partition_owners import PartitionOwners
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
@@ -55,7 +55,7 @@ class Assigned:
 
 def _groups(config: RawConfig) -> list[str]:
     try:
-        return assigned_groups({name: value for name, value in config.items() if value is not None})
+        return assigned_groups(set_values(config))
     except (ValueError, TypeError):
         return []  # anyone may have written it
 

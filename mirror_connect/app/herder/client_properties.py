@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
 from mirror_connect.connectors.config.table import ConfigTable, ValidatedKey
 from mirror_connect.connectors.errors import ConfigError
@@ -80,7 +81,7 @@ def check_client_properties(
 
     `config` is resolved, errors quote `as_written`.
     """
-    given = {name: value for name, value in config.items() if value is not None}
+    given = set_values(config)
     table = ConfigTable()
     for prefix, known in PREFIXES.items():
         parts = filter(None, map(split, given))

@@ -13,8 +13,8 @@ from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.starts import Starts
 from mirror_connect.app.herder.validation import Validation
-from mirror_connect.app.herder.views import Config, ConnectorInfo, set_values
-from mirror_connect.app.storage.config_records import connector_entry
+from mirror_connect.app.herder.views import Config, ConnectorInfo
+from mirror_connect.app.storage.config_records import connector_entry, set_values
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.config.validators import plain_name
 from mirror_connect.connectors.config.values import trim

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from mirror_connect.app.config.exactly_once import Support
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.connectors.config.table import ValidatedKey
 from mirror_connect.connectors.definition import ConnectorDefinition
 
@@ -53,6 +54,6 @@ def _of_required(
 ) -> Iterator[str]:
     if support is not Support.ENABLED:
         yield NO_EXACTLY_ONCE
-    supported = definition.exactly_once({name: value for name, value in resolved.items() if value is not None})
+    supported = definition.exactly_once(set_values(resolved))
     if not supported:
         yield _UNKNOWN if supported is None else _UNSUPPORTED

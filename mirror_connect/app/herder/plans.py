@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from mirror_connect.app.errors import BadRequest, ClusterAway
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.validation import Validation
-from mirror_connect.app.herder.views import Config, set_values
+from mirror_connect.app.herder.views import Config
 from mirror_connect.app.planning.plan import Plan
 from mirror_connect.app.planning.planner import Existing
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.secrets import redact, resolved_secrets

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from mirror_connect.app.errors import BadRequest, ClusterAway, SparkNotReady
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.validation import Validation
-from mirror_connect.app.herder.views import Config, set_values
+from mirror_connect.app.herder.views import Config
 from mirror_connect.app.planning.preview import Preview
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.app.supervisor.preview_lookups import LookupRefused
 from mirror_connect.app.supervisor.spark_questions import SparkAway
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized

@@ -21,9 +21,8 @@ from mirror_connect.app.herder.restart_plan import RestartPlan
 from mirror_connect.app.herder.running_connectors import RunningConnectors
 from mirror_connect.app.herder.status_book import StatusBook, Subject
 from mirror_connect.app.herder.task_config_writes import TaskConfigWrites
-from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
-from mirror_connect.app.storage.config_records import RestartRequest
+from mirror_connect.app.storage.config_records import RestartRequest, set_values
 from mirror_connect.app.storage.config_view import (
     Change,
     ConfigSnapshot,

@@ -28,8 +28,9 @@ from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.plugins import CLASS
 from mirror_connect.app.herder.reconciler import Reconciler
-from mirror_connect.app.herder.views import Config, set_values
+from mirror_connect.app.herder.views import Config
 from mirror_connect.app.herder.zombie_fencing import ZombieFencing
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import Offset, OffsetEntry, Partition, SourceOffsetStore, record_size

@@ -17,7 +17,8 @@ from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.exactly_once_rules import NO_EXACTLY_ONCE, check_exactly_once, required
 from mirror_connect.app.herder.interfaces import Resolver
 from mirror_connect.app.herder.plugins import CLASS
-from mirror_connect.app.herder.views import Config, set_values
+from mirror_connect.app.herder.views import Config
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.alias_settings import check_aliases
 from mirror_connect.connectors.config.converter_settings import check_converters

@@ -10,11 +10,6 @@ from mirror_connect.connectors.task_protocol import TaskId
 Config = Mapping[str, str | None]
 
 
-def set_values(config: Config) -> dict[str, str]:
-    """The settings whose value is not null."""
-    return {name: value for name, value in config.items() if value is not None}
-
-
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
     """`commit` is one word; `kafka_cluster_id` is the id of the cluster with the internal topics."""

@@ -24,8 +24,8 @@ from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFoun
 from mirror_connect.app.herder.interfaces import GroupAssignment, Membership, Resolver, WorkerClient
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import TargetState
-from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.herder.worker_client import message_of
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized

@@ -33,6 +33,11 @@ MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 
 
+def set_values(config: RawConfig) -> dict[str, str]:
+    """The settings whose value is not null."""
+    return {name: value for name, value in config.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class SessionKey:
     """The key that signs requests between workers; `created` in ms since the epoch."""

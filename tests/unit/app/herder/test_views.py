@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_connect.app.herder.views import ConnectorInfo, set_values
+from mirror_connect.app.herder.views import ConnectorInfo
+from mirror_connect.app.storage.config_records import set_values
 
 
 def test_nulls_are_not_set_and_empty_texts_are() -> None:
