@@ -104,7 +104,7 @@ class Worker:
             fence=self._fence if backing.exactly_once is Support.ENABLED else None,
         )
         statements = StatementReader(spark.questions, spark.preview_lookups, local=is_local(spark.master))
-        others = OtherCopies(self.configs.snapshot)
+        others = OtherCopies(self.configs.snapshot, config.client("admin").get("bootstrap.servers", ""))
         fencing = TaskFencing(targets, backing.transactional_id, self._membership.leads_for)
         self._supervisor = Supervisor(
             spark,

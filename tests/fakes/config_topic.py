@@ -1,10 +1,14 @@
-"""The config topic that a real Kafka Connect 4.3.1 worker wrote (tests/fixtures/worker-connect-configs.jsonl)."""
+"""Records of a config topic, and what a worker has read of it.
+
+`recorded`: those that a real Kafka Connect 4.3.1 worker wrote (tests/fixtures/worker-connect-configs.jsonl).
+"""
 
 from __future__ import annotations
 
 import json
 
-from mirror_connect.app.storage.config_records import Entry
+from mirror_connect.app.storage.config_records import Entry, RawConfig, commit_entry, connector_entry, task_entry
+from mirror_connect.app.storage.config_view import ConfigView
 from tests.paths import FIXTURES
 
 FIXTURE = FIXTURES / "worker-connect-configs.jsonl"
@@ -18,3 +22,17 @@ def recorded(before: int = 1_000_000) -> list[Entry]:
         for line in lines
         if line["offset"] < before
     ]
+
+
+def viewed(*entries: Entry) -> ConfigView:
+    """The view of all these, one after the other."""
+    view = ConfigView()
+    for key, value in entries:
+        view.apply(key, value)
+    return view
+
+
+def with_tasks(name: str, config: RawConfig, *tasks: RawConfig) -> list[Entry]:
+    """A connector and its task configs, committed."""
+    entries = [task_entry(name, number, task) for number, task in enumerate(tasks)]
+    return [connector_entry(name, config), *entries, commit_entry(name, len(tasks))]

@@ -15,8 +15,6 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.planning.plan import Plan
 from mirror_connect.app.planning.planner import Planner
-from mirror_connect.app.storage.config_records import commit_entry, connector_entry, task_entry
-from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
@@ -30,6 +28,7 @@ from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, to
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_config_admin import alter_topic_configs, describe_topic_configs
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
+from tests.fakes.config_topic import viewed, with_tasks
 from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopicLog
 from tests.waiting import wait_for, wait_for_state
@@ -501,10 +500,7 @@ async def test_a_plan_names_the_connector_that_copies_the_same_topic(
     source.create_topic(topic, 1, 1)
     await until(lambda: topic in source.topics())
     config = config_of(source_broker, topic)
-    view = ConfigView()
-    task = {ASSIGNED_PARTITIONS: f"{topic}-0"}
-    for key, value in (connector_entry("older", config), task_entry("older", 0, task), commit_entry("older", 1)):
-        view.apply(key, value)
-    plan = await planned(target_broker, config, others=OtherCopies(view.snapshot))
+    configs = viewed(*with_tasks("older", config, {ASSIGNED_PARTITIONS: f"{topic}-0"}))
+    plan = await planned(target_broker, config, others=OtherCopies(configs.snapshot))
     assert len(plan.remarks) == 1
     assert plan.remarks[0].startswith(f"connector older copies into topic A.{topic}, too")

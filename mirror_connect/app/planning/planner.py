@@ -145,7 +145,7 @@ class Planner:
         )
         alias, name = settings.text("source.cluster.alias"), plan.name
         stored = await stored_source_offsets(store, name, alias, planned.partitions)
-        plan = await self._with_others(planned.plan, resolved)
+        plan = await self._with_others(planned.plan, raw)
         return await self._in_thread(lambda: with_amounts(plan, settings, stored, speed, timeout))
 
     async def _with_others(self, plan: Plan, config: Mapping[str, str]) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mirror_connect.app.storage.config_records import RawConfig
+from mirror_connect.app.storage.config_records import set_values
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext, WorkerConnector
 from mirror_connect.app.worker_connectors.mirror_checkpoint import MirrorCheckpointConnector
@@ -40,9 +40,10 @@ class WorkerConnectorFactory:
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved, raw)
         configs = self._snapshot()
-        stored = [_without_nulls(task) for task in configs.tasks(context.name)]
-        applied = configs.applied_configs.get(context.name, {})
-        context.former_tasks = bool(stored) and _without_nulls(applied) != dict(raw)
+        stored = [set_values(task) for task in configs.tasks(context.name)]
+        # None: compaction has left the config in force behind the commit of the tasks, so it may be that of the tasks.
+        applied = configs.applied_configs.get(context.name)
+        context.former_tasks = bool(stored) and applied is not None and set_values(applied) != dict(raw)
         if isinstance(definition, MirrorHeartbeat):
             return MirrorHeartbeatConnector(raw, settings, self._targets, context)
         if isinstance(definition, MirrorCheckpoint):
@@ -51,7 +52,3 @@ class WorkerConnectorFactory:
         previous = [stored_partitions(task.get(ASSIGNED_PARTITIONS) or "") for task in stored]
         config = ConnectorConfig(raw, settings, previous)
         return MirrorSourceConnector(config, self._targets, context, self._offsets_of, self._others)
-
-
-def _without_nulls(config: RawConfig) -> dict[str, str]:
-    return {name: value for name, value in config.items() if value is not None}

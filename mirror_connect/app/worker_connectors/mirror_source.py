@@ -193,7 +193,7 @@ class MirrorSourceConnector:
         partitions, links = topics.partitions(changes.there), topics.links(changes.there)
         nothing = nothing_copied(settings, self._selection, found)
         reserved = _reserved_line(self._selection.reserved_topics(found))
-        others = self._others.line(self._context.name, settings.originals, links, self._connectors)
+        others = self._others.line(self._context.name, self._config.raw, links, self._connectors)
         refused = {**topics.refused, **changes.refused}
         problems = [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
         return Found(partitions, problems, links, nothing, reserved, others)

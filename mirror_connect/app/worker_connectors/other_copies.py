@@ -1,7 +1,8 @@
 """Remote topics into which other source connectors of the same workers copy, too: one line that names them.
 
 Connectors whose `topics` overlap, or one that was renamed and left, copy each record twice. The topics of the others are
-those of their stored task configs. Connectors of other worker groups are unknown.
+those of their stored task configs. Connectors of other worker groups are unknown, and so is a target that two connectors
+reach by different addresses.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.app.storage.config_records import STARTED, RawConfig
+from mirror_connect.app.storage.config_records import STARTED, RawConfig, set_values
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.connectors import MirrorSource, connector_definition
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
 from mirror_connect.connectors.mirror.routed_policy import routed_policy
+from mirror_connect.connectors.mirror.settings import target_admin
 
 log = logging.getLogger(__name__)
 
@@ -36,17 +38,21 @@ class StartedConnector:
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """What a source connector copies to the cluster with this alias: remote topic → alias and topic of its source."""
+    """What a source connector copies to the cluster at these addresses: remote topic → alias and topic of its source."""
 
-    target: str
+    target: frozenset[str]
     origins: Mapping[str, tuple[str, str]]
 
 
 class OtherCopies:
-    """`snapshot`: the config topic of these workers; called on the event loop."""
+    """`snapshot`: the config topic of these workers; called on the event loop.
 
-    def __init__(self, snapshot: Callable[[], ConfigSnapshot] | None = None) -> None:
+    `own`: bootstrap.servers of the worker's cluster, the target of a connector that names none.
+    """
+
+    def __init__(self, snapshot: Callable[[], ConfigSnapshot] | None = None, own: str = "") -> None:
         self._snapshot = snapshot
+        self._own = own
         self._seen: tuple[ConfigSnapshot | None, Sequence[StartedConnector]] = (None, ())
         # All connectors start together with the worker, and each looks at all others.
         self._known: dict[str, tuple[StartedConnector, _Copies | None]] = {}
@@ -67,16 +73,16 @@ class OtherCopies:
     ) -> str | None:
         """Which of `connectors` copy into the same remote topics as the connector `name`; None if there are none.
 
-        `links`: source topic → remote topic. It may block while names are judged by the expressions of routes.
-        Heartbeats don't count: every source connector of a cluster copies them.
+        `config`: as written. `links`: source topic → remote topic. Heartbeats don't count: every source connector
+        of a cluster copies them. It may block while names are judged by the expressions of routes.
         """
-        alias, target = _aliases(config)
+        alias, target = _alias(config), self._target(config)
         origins = {remote: (alias, topic) for topic, remote in links.items()}
         others: list[str] = []
         topics: set[str] = set()
         twice = False
         for other, copies in self._copies(connectors):
-            if other == name or copies.target != target:
+            if other == name or copies.target.isdisjoint(target):
                 continue
             if shared := origins.keys() & copies.origins.keys():
                 others.append(other)
@@ -89,9 +95,36 @@ class OtherCopies:
             known: dict[str, tuple[StartedConnector, _Copies | None]] = {}
             for each in connectors:
                 before = self._known.get(each.name)
-                known[each.name] = before if before is not None and _same(before[0], each) else (each, _copies_of(each))
+                known[each.name] = (
+                    before if before is not None and _same(before[0], each) else (each, self._copies_of(each))
+                )
             self._known = known
             return [(name, copies) for name, (_, copies) in known.items() if copies is not None]
+
+    def _copies_of(self, connector: StartedConnector) -> _Copies | None:
+        """None if it copies no topics, or if a config provider must tell how they are named."""
+        config = set_values(connector.config)
+        alias = _alias(config)
+        try:
+            if not isinstance(connector_definition(config.get("connector.class", "")), MirrorSource):
+                return None
+            policy = routed_policy(config)
+            texts = [task.get(ASSIGNED_PARTITIONS) or "" for task in connector.tasks]
+            found = {partition.topic for text in texts for partition in stored_partitions(text)}
+            topics = [topic for topic in found if not policy.is_heartbeats(topic)]
+            policy.judge(alias, topics)
+            return _Copies(
+                self._target(config), {policy.remote_topic(alias, topic): (alias, topic) for topic in topics}
+            )
+        except (ConfigError, UnknownConnectorClass):
+            return None
+        except Exception:  # whatever it is, it concerns that connector alone
+            log.debug("What connector %s copies can't be read", connector.name, exc_info=True)
+            return None
+
+    def _target(self, config: RawConfig) -> frozenset[str]:
+        named = target_admin(set_values(config)).get("bootstrap.servers") or self._own
+        return frozenset(address.strip() for address in named.split(","))
 
 
 def _same(one: StartedConnector, other: StartedConnector) -> bool:
@@ -100,29 +133,8 @@ def _same(one: StartedConnector, other: StartedConnector) -> bool:
     return one.config is other.config and tasks
 
 
-def _copies_of(connector: StartedConnector) -> _Copies | None:
-    """None if it copies no topics, or if a config provider must tell how they are named."""
-    config = {name: value for name, value in connector.config.items() if value is not None}
-    alias, target = _aliases(config)
-    try:
-        if not isinstance(connector_definition(config.get("connector.class", "")), MirrorSource):
-            return None
-        policy = routed_policy(config)
-        texts = [task.get(ASSIGNED_PARTITIONS) or "" for task in connector.tasks]
-        found = {partition.topic for text in texts for partition in stored_partitions(text)}
-        topics = [topic for topic in found if not policy.is_heartbeats(topic)]
-        policy.judge(alias, topics)
-        return _Copies(target, {policy.remote_topic(alias, topic): (alias, topic) for topic in topics})
-    except (ConfigError, UnknownConnectorClass):
-        return None
-    except Exception:  # whatever it is, it concerns that connector alone
-        log.debug("What connector %s copies can't be read", connector.name, exc_info=True)
-        return None
-
-
-def _aliases(config: RawConfig) -> tuple[str, str]:
-    """Of source and target; the target's has a default, as in MirrorMaker."""
-    return config.get("source.cluster.alias") or "", config.get("target.cluster.alias") or "target"
+def _alias(config: RawConfig) -> str:
+    return config.get("source.cluster.alias") or ""
 
 
 def _line(others: Sequence[str], topics: Sequence[str], *, twice: bool) -> str:

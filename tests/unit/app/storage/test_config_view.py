@@ -7,16 +7,9 @@ import pytest
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage import config_view as view
 from mirror_connect.app.storage.config_records import Entry
-from tests.fakes.config_topic import recorded
+from tests.fakes.config_topic import recorded, viewed
 
 CONFIG = {"connector.class": "X", "name": "a"}
-
-
-def viewed(*entries: Entry) -> view.ConfigView:
-    built = view.ConfigView()
-    for key, value in entries:
-        built.apply(key, value)
-    return built
 
 
 def test_recorded_topic_gives_the_state_that_its_worker_had_at_the_end() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from mirror_connect.app.storage.config_records import commit_entry, connector_entry, task_entry
-from mirror_connect.app.storage.config_view import ConfigView
+from mirror_connect.app.storage.config_records import Entry, connector_entry
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.mirror_checkpoint import MirrorCheckpointConnector
 from mirror_connect.app.worker_connectors.mirror_heartbeat import MirrorHeartbeatConnector
 from mirror_connect.app.worker_connectors.mirror_source import MirrorSourceConnector
 from mirror_connect.app.worker_connectors.other_copies import OtherCopies
+from tests.fakes.config_topic import viewed, with_tasks
 from tests.fakes.connector_context import FakeContext, no_offsets
 
 
@@ -28,9 +28,7 @@ async def test_a_class_by_any_of_its_names_has_its_connector(name: str, kind: ty
     targets: Any = None
     config = {"name": "c", "connector.class": name, "source.cluster.alias": "A"}
     config["source.cluster.bootstrap.servers"] = "a:9092"
-    made = WorkerConnectorFactory(targets, no_offsets, ConfigView().snapshot, OtherCopies())(
-        config, config, FakeContext()
-    )
+    made = WorkerConnectorFactory(targets, no_offsets, viewed().snapshot, OtherCopies())(config, config, FakeContext())
     assert type(made) is kind
 
 
@@ -40,6 +38,13 @@ CONFIG = {
     "source.cluster.alias": "A",
     "source.cluster.bootstrap.servers": "a:9092",
 }
+
+
+def former_tasks(now: dict[str, str], *entries: Entry) -> bool:
+    targets: Any = None
+    context = FakeContext()
+    WorkerConnectorFactory(targets, no_offsets, viewed(*entries).snapshot, OtherCopies())(now, now, context)
+    return context.former_tasks
 
 
 @pytest.mark.parametrize(
@@ -53,9 +58,10 @@ CONFIG = {
 async def test_a_connector_knows_whether_its_tasks_are_those_of_an_earlier_config(
     tasks: int, now: dict[str, str], former: bool
 ) -> None:
-    view, targets, context = ConfigView(), cast("Any", None), FakeContext()
-    stored = [task_entry("c", each, {**CONFIG, "task.assigned.partitions": "orders-0"}) for each in range(tasks)]
-    for key, value in (connector_entry("c", CONFIG), *stored, commit_entry("c", tasks), connector_entry("c", now)):
-        view.apply(key, value)
-    WorkerConnectorFactory(targets, no_offsets, view.snapshot, OtherCopies())(now, now, context)
-    assert context.former_tasks is former
+    stored = [{**CONFIG, "task.assigned.partitions": "orders-0"}] * tasks
+    assert former_tasks(now, *with_tasks("c", CONFIG, *stored), connector_entry("c", now)) is former
+
+
+async def test_it_does_not_say_so_where_compaction_has_removed_the_config_of_the_tasks() -> None:
+    tasks = with_tasks("c", CONFIG, {**CONFIG, "task.assigned.partitions": "orders-0"})[1:]
+    assert former_tasks(CONFIG, *tasks, connector_entry("c", CONFIG)) is False

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.storage.config_records import commit_entry, connector_entry, task_entry
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
+from tests.fakes.config_topic import with_tasks
 from tests.fakes.source_connector import CLASS, REFUSED, World
 
 
@@ -94,8 +94,7 @@ async def test_another_connector_that_copies_the_same_topic_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = {"connector.class": CLASS, "source.cluster.alias": "A"}
-    task = {"task.assigned.partitions": "orders-0,orders-1"}
-    for key, value in (connector_entry("older", config), task_entry("older", 0, task), commit_entry("older", 1)):
+    for key, value in with_tasks("older", config, {"task.assigned.partitions": "orders-0,orders-1"}):
         world.configs.apply(key, value)
     world.start()
     await world.until(lambda heard: len(heard) == 3)
@@ -113,8 +112,7 @@ async def test_another_connector_that_comes_later_is_logged_then(
     world.start()
     await world.until(lambda heard: len(heard) == 2)
     config = {"connector.class": CLASS, "source.cluster.alias": "A"}
-    task = {"task.assigned.partitions": "orders-0"}
-    for key, value in (connector_entry("newer", config), task_entry("newer", 0, task), commit_entry("newer", 1)):
+    for key, value in with_tasks("newer", config, {"task.assigned.partitions": "orders-0"}):
         world.configs.apply(key, value)
     await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
 

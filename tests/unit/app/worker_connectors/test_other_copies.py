@@ -8,16 +8,15 @@ from mirror_connect.app.storage.config_records import (
     PAUSED,
     Entry,
     RawConfig,
-    commit_entry,
-    connector_entry,
     deletion_entries,
     target_state_entry,
-    task_entry,
 )
 from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from tests.fakes.config_topic import viewed, with_tasks
 
+TARGET = "target.cluster.bootstrap.servers"
 OWN: RawConfig = {"name": "a", "source.cluster.alias": "A"}
 LINKS = {"orders": "A.orders", "users": "A.users", "heartbeats": "A.heartbeats"}
 
@@ -30,15 +29,11 @@ def stored(name: str, *assigned: str, **more: str | None) -> list[Entry]:
         "source.cluster.alias": "A",
         **{key.replace("__", "."): value for key, value in more.items()},
     }
-    tasks = [task_entry(name, task, {"task.assigned.partitions": text}) for task, text in enumerate(assigned)]
-    return [connector_entry(name, config), *tasks, commit_entry(name, len(tasks))]
+    return with_tasks(name, config, *({"task.assigned.partitions": text} for text in assigned))
 
 
 def line(*entries: Entry, links: dict[str, str] = LINKS, config: RawConfig = OWN) -> str | None:
-    view = ConfigView()
-    for key, value in entries:
-        view.apply(key, value)
-    others = OtherCopies(view.snapshot)
+    others = OtherCopies(viewed(*entries).snapshot, "w:9092")
     return others.line("a", config, links, others.connectors())
 
 
@@ -71,7 +66,7 @@ def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
         pytest.param(stored("a", "orders-0"), id="itself"),
         pytest.param(stored("b", "other-0"), id="other_topics"),
         pytest.param(stored("b", "orders-0", source__cluster__alias="B"), id="another_source"),
-        pytest.param(stored("b", "orders-0", target__cluster__alias="C"), id="another_target"),
+        pytest.param(stored("b", "orders-0", **{TARGET: "c:9092,d:9092"}), id="another_target"),
         pytest.param(stored("b", "heartbeats-0"), id="heartbeats"),
         pytest.param([*stored("b", "orders-0"), target_state_entry("b", PAUSED)], id="paused"),
         pytest.param([*stored("b", "orders-0"), *deletion_entries("b")], id="deleted"),
@@ -87,8 +82,12 @@ def test_all_others_are_none_of_its_business(entries: list[Entry]) -> None:
     assert line(*entries) is None
 
 
-def test_the_target_has_its_default_alias() -> None:
-    assert line(*stored("b", "orders-0", target__cluster__alias="target")) is not None
+def test_targets_are_one_by_any_address_in_common_and_the_workers_own_by_default() -> None:
+    assert line(*stored("b", "orders-0", **{TARGET: "x:1, w:9092"})) is not None
+    assert line(*stored("b", "orders-0", **{TARGET: "c:9092"}), config={**OWN, TARGET: "d:9092,c:9092"}) is not None
+    assert line(*stored("b", "orders-0"), config={**OWN, TARGET: "c:9092"}) is None
+    same = {TARGET: "${env:TARGET}"}
+    assert line(*stored("b", "orders-0", **same), config={**OWN, **same}) is not None
 
 
 def test_what_changes_is_seen() -> None:
