@@ -28,6 +28,10 @@ UNHURRIED: Final = {
     "metadata.max.idle.interval.ms": "0",
 }
 
+# Of a producer that flushes: a batch leaves when it is full, and the last one with the flush, for which nothing lingers.
+# With a short linger, a busy machine cuts off small batches, and these may be merged.
+FULL_BATCHES: Final = {"linger.ms": 10_000}
+
 COORDINATOR_NOT_READY: Final = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster
-from tests.brokers import flushed
+from tests.brokers import FULL_BATCHES, flushed
 from tests.e2e.ends import end_offsets
 from tests.e2e.reading import batches, records
 from tests.waiting import wait_for_state
@@ -79,7 +79,7 @@ def produce(cluster: LocalCluster, topic: str, records_: Iterable[Fields], **set
     """Produces keyword arguments of Producer.produce, and waits for the acknowledgements."""
     refused: list[str] = []
     told = {"delivery.report.only.error": True, "on_delivery": lambda error, _: refused.append(error.str())}
-    producer = Producer({**cluster.librdkafka(), "linger.ms": 100, **told, **settings})
+    producer = Producer({**cluster.librdkafka(), **FULL_BATCHES, **told, **settings})
     _send(producer, topic, records_)
     flushed(producer)
     assert refused[:3] == []
@@ -95,7 +95,7 @@ def produce_text(cluster: LocalCluster, name: Callable[[str], str]) -> int:
             for count, (file, line) in enumerate(lines[number :: len(TEXT)])
         )
         # Batches of usual size: smaller ones may be merged with their neighbours.
-        usual = {"compression.type": codec, "linger.ms": 500, "batch.size": 100_000, "batch.num.messages": 1_000}
+        usual = {"compression.type": codec, "batch.size": 100_000, "batch.num.messages": 1_000}
         produce(cluster, name(codec), share, **usual)
     return len(lines)
 

@@ -13,6 +13,7 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.far_link import FETCH, PRODUCE, FarLink, far_cluster
 from mirror_connect.kafka_io.producer.leader_state import FAR_WINDOW
+from tests.brokers import FULL_BATCHES
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -38,7 +39,7 @@ MEASURED_S = 6.0
 PARTITIONS = 4
 RECORDS = 24_000
 VALUE_BYTES = 1_000
-USUAL = {"linger.ms": 100, "batch.size": 100_000}
+USUAL = {**FULL_BATCHES, "batch.size": 100_000}
 
 
 def rows() -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from mirror_connect.connectors.translation.offset_range_index import RangeIndex
 from mirror_connect.connectors.translation.offset_ranges import Segment
 from mirror_connect.spark_jobs.mapping.offset_ranges_writer import OffsetRangesWriter
-from tests.brokers import started
+from tests.brokers import FULL_BATCHES, started
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -167,9 +167,9 @@ async def test_every_position_of_a_transactional_source_translates_to_the_very_r
     ("producing", "source_config"),
     [
         pytest.param({"batch.num.messages": 1}, {}, id="alone"),
-        pytest.param({"linger.ms": 200, "compression.type": "lz4"}, {}, id="in_a_batch"),
-        pytest.param({"linger.ms": 200}, {"message.timestamp.type": "LogAppendTime"}, id="in_a_batch_re_encoded"),
-        pytest.param({"linger.ms": 200, "transactional.id": "oversize"}, {}, id="in_a_transaction"),
+        pytest.param({**FULL_BATCHES, "compression.type": "lz4"}, {}, id="in_a_batch"),
+        pytest.param(FULL_BATCHES, {"message.timestamp.type": "LogAppendTime"}, id="in_a_batch_re_encoded"),
+        pytest.param({**FULL_BATCHES, "transactional.id": "oversize"}, {}, id="in_a_transaction"),
     ],
 )
 async def test_records_too_large_are_skipped_if_asked_for_and_every_position_translates_to_the_very_record(

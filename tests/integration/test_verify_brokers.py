@@ -12,6 +12,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from mirror_connect.kafka_io.records.record_batch import HEADER_SIZE
+from tests.brokers import FULL_BATCHES
 from tests.fakes.encoded_batches import with_records
 from tests.fakes.worker_rest import worker_that_answers
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, produce, running, spec_for
@@ -263,7 +264,7 @@ def test_a_batch_that_cant_be_unpacked_is_found_and_what_follows_is_compared(
     topic = both(one_broker, target)
     produce(one_broker, topic, some(30))
     for first in (0, 10, 20):
-        produce(target, f"A.{topic}", some(10, first), **{"compression.type": "lz4", "linger.ms": 1000})
+        produce(target, f"A.{topic}", some(10, first), **{**FULL_BATCHES, "compression.type": "lz4"})
     (segment,) = target.partition_directory(f"A.{topic}", 0).glob("*.log")
     content = bytearray(segment.read_bytes())
     second = 12 + int.from_bytes(content[8:12])

@@ -10,13 +10,14 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
 from deploy.local import LocalCluster
 from mirror_connect.kafka_io.producer.target_partition import APPEND_TIME_MS
+from tests.brokers import FULL_BATCHES
 from tests.integration.mirror_rig import Running, batches, produce, read, running, spec_for
 from tests.integration.source_task.copied_topics import BEGUN, lines, mirrored_topic, set_config
 
 pytestmark = pytest.mark.brokers
 
 TYPE = "message.timestamp.type"
-LARGE = {"compression.type": "lz4", "linger.ms": 300, "batch.size": 60_000}
+LARGE = {**FULL_BATCHES, "compression.type": "lz4", "batch.size": 60_000}
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from deploy.local import LocalCluster
-from tests.brokers import committed
+from tests.brokers import FULL_BATCHES, committed
 from tests.integration.mirror_rig import (
     batches,
     produce,
@@ -44,7 +44,7 @@ async def test_batches_of_usual_size_keep_their_compressed_bytes(
     source: LocalCluster, target: LocalCluster, codec: str
 ) -> None:
     topic = mirrored_topic(source, target)
-    produce(source, topic, lines(20_000), **{"compression.type": codec, "linger.ms": 500, "batch.size": 100_000})
+    produce(source, topic, lines(20_000), **{**FULL_BATCHES, "compression.type": codec, "batch.size": 100_000})
     async with running(spec_for(source, target, {topic: 1})) as task:
         await task.copied(20_000)
         await task.finish()
@@ -85,7 +85,7 @@ async def test_tombstones_behind_a_delete_horizon_arrive_with_the_times_they_had
     topic = mirrored_topic(source, target, cleanup_policy="compact", segment_ms="500", min_cleanable_dirty_ratio="0.01")
     keyed = [{**line, "key": b"%d" % (number % 50)} for number, line in enumerate(lines(500))]
     tombstones = [{**line, "value": None} for line in keyed[10:20]]
-    produce(source, topic, keyed + tombstones, **{"linger.ms": 300, "compression.type": "lz4"})
+    produce(source, topic, keyed + tombstones, **{**FULL_BATCHES, "compression.type": "lz4"})
     async with asyncio.timeout(180):
         # The cleaner writes the horizon over the base timestamp, and every later time counts from it.
         while not any(attributes & DELETE_HORIZON for attributes, _, _ in batches(source, topic, 0)):
@@ -100,9 +100,7 @@ async def test_tombstones_behind_a_delete_horizon_arrive_with_the_times_they_had
     assert not any(attributes & DELETE_HORIZON for attributes, _, _ in batches(target, f"A.{topic}", 0))
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"compression.type": "gzip", "linger.ms": 500}], ids=["at_once", "in_a_thread"]
-)
+@pytest.mark.parametrize("settings", [{}, {**FULL_BATCHES, "compression.type": "gzip"}], ids=["at_once", "in_a_thread"])
 async def test_log_append_times_of_the_source_stay_the_records_times(
     settings: dict[str, object], source: LocalCluster, target: LocalCluster
 ) -> None:
@@ -133,7 +131,7 @@ async def test_a_start_in_the_middle_of_a_batch_copies_only_what_is_wanted(
     source: LocalCluster, target: LocalCluster
 ) -> None:
     topic = mirrored_topic(source, target)
-    produce(source, topic, lines(1_000), **{"linger.ms": 300})
+    produce(source, topic, lines(1_000), **FULL_BATCHES)
     spec = spec_for(source, target, {topic: 1})
     async with running(spec) as task:
         task.link._stored = lambda _topic, _partition: 499

@@ -12,6 +12,7 @@ from deploy.local import LocalCluster
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.tasks import source_parts
+from tests.brokers import FULL_BATCHES
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -50,7 +51,7 @@ async def test_a_batch_above_the_targets_limit_is_split(source: LocalCluster, ta
     topic = fresh_topic()
     source.create_topic(topic)
     target.create_topic(f"A.{topic}", 1, {"max.message.bytes": "20000"})
-    produce(source, topic, lines(5_000), **{"linger.ms": 300, "batch.size": 200_000})
+    produce(source, topic, lines(5_000), **{**FULL_BATCHES, "batch.size": 200_000})
     async with running(spec_for(source, target, {topic: 1})) as task:
         await task.copied(5_000)
         await task.finish()
@@ -85,7 +86,7 @@ async def test_topics_that_the_target_has_not_yet_give_back_their_room_and_are_c
     monkeypatch.setattr(source_parts, "FETCH_BUFFER", 4 << 20)
     late = {fresh_topic("late"): 12 for _ in range(2)}
     others = {mirrored_topic(source, target, 2): 2 for _ in range(3)}
-    batch = {"batch.size": 50_000, "linger.ms": 50}
+    batch = {**FULL_BATCHES, "batch.size": 50_000}
     for topic, partitions in late.items():
         source.create_topic(topic, partitions)
         produce(source, topic, large_records(20 * partitions, partitions, dice), **batch)
