@@ -61,7 +61,7 @@ async def test_a_follower_that_leads_meanwhile_carries_it_out(group: Group) -> N
 
 async def test_a_leader_that_hangs_costs_a_limited_time_and_its_connection_is_closed() -> None:
     hanging = Recorded()
-    async with group_of_two(patience_s=0.3) as group, hanging.at() as url:
+    async with group_of_two(patience_s=1.0) as group, hanging.at() as url:
         group.follower.membership.leader_url = url
         answer = await group.at_follower.put("/connectors/a/pause", timeout=20)
         async with asyncio.timeout(10):

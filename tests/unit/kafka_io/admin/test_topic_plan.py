@@ -20,7 +20,8 @@ from mirror_connect.kafka_io.consumer.log_clients import LogClients
 NAME = "connect-configs"
 CONFIGS = TopicPlan.for_configs(NAME)
 OFFSETS = TopicPlan.for_offsets("connect-offsets", 4, 2, {"min.insync.replicas": "1", "cleanup.policy": "delete"})
-TIMEOUT_S = 0.1
+# For what comes in time, and for what does not.
+LONG_S, SHORT_S = 60.0, 0.1
 
 
 class FakeAdmin:
@@ -91,7 +92,7 @@ def _answered(result: Any, code: int | None) -> Future[Any]:
 
 
 def test_an_absent_topic_is_created_compacted_with_the_settings_of_the_worker(clients: Clients) -> None:
-    assert ensure_topic(clients, OFFSETS, TIMEOUT_S) == 4
+    assert ensure_topic(clients, OFFSETS, LONG_S) == 4
     (new,) = clients.fake.created
     assert (new.topic, new.num_partitions, new.replication_factor) == ("connect-offsets", 4, 2)
     assert new.config == {"min.insync.replicas": "1", "cleanup.policy": "compact"}
@@ -99,13 +100,13 @@ def test_an_absent_topic_is_created_compacted_with_the_settings_of_the_worker(cl
 
 def test_a_new_topic_is_waited_for_and_not_created_twice(clients: Clients) -> None:
     clients.fake.hidden_for = 3
-    assert ensure_topic(clients, CONFIGS, 60.0) == 1
+    assert ensure_topic(clients, CONFIGS, LONG_S) == 1
     assert (clients.fake.hidden_for, len(clients.fake.created), clients.fake.described) == (0, 1, 0)
 
 
 def test_a_topic_that_exists_is_not_changed(clients: Clients) -> None:
     clients.fake.topics["connect-offsets"] = 25
-    assert ensure_topic(clients, OFFSETS, TIMEOUT_S) == 25
+    assert ensure_topic(clients, OFFSETS, LONG_S) == 25
     assert (clients.fake.created, clients.fake.described) == ([], 1)
 
 
@@ -114,7 +115,7 @@ def test_a_topic_that_would_lose_data_is_refused(clients: Clients, policy: str) 
     clients.fake.topics[NAME] = 1
     clients.fake.policy = policy
     with pytest.raises(ConfigError, match=f"currently has 'cleanup.policy={policy}'") as refused:
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, LONG_S)
     assert refused.value.name == "config.storage.topic"
 
 
@@ -122,20 +123,20 @@ def test_a_topic_whose_configs_may_not_be_read_is_taken(clients: Clients) -> Non
     clients.fake.topics[NAME] = 1
     clients.fake.policy = "delete"
     clients.fake.describe_error = KafkaError.TOPIC_AUTHORIZATION_FAILED
-    assert ensure_topic(clients, CONFIGS, TIMEOUT_S) == 1
+    assert ensure_topic(clients, CONFIGS, LONG_S) == 1
 
 
 def test_a_config_topic_of_several_partitions_is_refused(clients: Clients) -> None:
     clients.fake.topics[NAME] = 2
     with pytest.raises(ConfigError, match="but found 2 partitions"):
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, LONG_S)
 
 
 def test_a_topic_that_another_worker_creates_first_is_checked(clients: Clients) -> None:
     clients.fake.creation_error = KafkaError.TOPIC_ALREADY_EXISTS
     clients.fake.policy = "delete"
     with pytest.raises(ConfigError, match=r"cleanup\.policy=delete"):
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, LONG_S)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_a_topic_that_exists_and_is_not_shown_lacks_a_right(clients: Clients, an
     clients.fake.on_create = lambda _: None
     clients.fake.describe_error = answer
     with pytest.raises(NotAuthorized, match=f"topic {NAME} exists, but is not shown.*DESCRIBE"):
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, SHORT_S)
 
 
 @pytest.mark.parametrize("answer", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError._TRANSPORT])
@@ -160,7 +161,7 @@ def test_a_topic_that_a_busy_broker_does_not_know_yet_lacks_no_right(clients: Cl
     clients.fake.on_create = lambda _: None
     clients.fake.describe_error = answer
     with pytest.raises(ClusterUnreachable, match=f"topic {NAME} did not appear within 0.1 s"):
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, SHORT_S)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +176,14 @@ def test_a_topic_that_a_busy_broker_does_not_know_yet_lacks_no_right(clients: Cl
 def test_an_impossible_setting_is_named(clients: Clients, code: int, name: str, value: str | None) -> None:
     clients.fake.creation_error = code
     with pytest.raises(ConfigError, match="topic connect-offsets can't be created") as refused:
-        ensure_topic(clients, OFFSETS, TIMEOUT_S)
+        ensure_topic(clients, OFFSETS, LONG_S)
     assert (refused.value.name, refused.value.value) == (name, value)
 
 
 def test_a_missing_right_to_create_it_ends_at_once(clients: Clients) -> None:
     clients.fake.creation_error = KafkaError.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(NotAuthorized, match=f"topic {NAME} was not created"):
-        ensure_topic(clients, CONFIGS, 60.0)
+        ensure_topic(clients, CONFIGS, LONG_S)
     assert len(clients.fake.created) == 1
 
 
@@ -191,23 +192,23 @@ def test_a_cluster_that_answers_late_is_waited_for(clients: Clients) -> None:
         KafkaError(KafkaError._TRANSPORT),
         KafkaError(KafkaError.LEADER_NOT_AVAILABLE, retriable=True),
     ]
-    assert ensure_topic(clients, CONFIGS, 60.0) == 1
+    assert ensure_topic(clients, CONFIGS, LONG_S) == 1
 
 
 def test_a_cluster_that_does_not_answer_in_time_is_unreachable(clients: Clients) -> None:
     clients.fake.errors = [KafkaError(KafkaError._TRANSPORT)] * 100_000
     with pytest.raises(ClusterUnreachable, match=f"topic {NAME}: no broker answers"):
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, SHORT_S)
 
 
 def test_a_topic_that_does_not_appear_in_time_is_named(clients: Clients) -> None:
     clients.fake.on_create = lambda _: None
     with pytest.raises(ClusterUnreachable, match=f"topic {NAME} did not appear within 0.1 s"):
-        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+        ensure_topic(clients, CONFIGS, SHORT_S)
 
 
 def test_a_refused_login_ends_the_wait_for_an_answer(clients: Clients) -> None:
     clients.fake.list_topics = lambda timeout: time.sleep(5)  # type: ignore[method-assign]
     clients.note_error(KafkaError(KafkaError._AUTHENTICATION, "bad password"))
     with pytest.raises(NotAuthorized, match="refused the credentials"):
-        ensure_topic(clients, CONFIGS, 60.0)
+        ensure_topic(clients, CONFIGS, LONG_S)

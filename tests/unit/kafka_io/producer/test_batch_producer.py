@@ -69,7 +69,7 @@ async def test_a_refused_partition_is_released_when_what_is_behind_its_head_is_a
 async def test_a_partition_whose_request_was_lost_is_released_when_that_cannot_land_any_more(
     acknowledged: bool,
 ) -> None:
-    rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.001, request_timeout_ms=300))
+    rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.001, request_timeout_ms=2_000))
     await rig.producer.start()
     loses = True
 
@@ -92,7 +92,7 @@ async def test_a_partition_whose_request_was_lost_is_released_when_that_cannot_l
     assert rig.producer.settled
     await rig.producer.close()
     # What was acknowledged is known to the broker: it drops the copy that was lost.
-    assert (waited < 0.2) == acknowledged
+    assert (waited < 1.5) == acknowledged
 
 
 async def test_what_was_answered_with_an_error_is_waited_for_no_longer(rig: Rig) -> None:
