@@ -28,10 +28,10 @@ FORMAT: Final = "%(levelname)s %(name)s %(message)s"
 SetJvmLevel = Callable[[str, int], None]
 
 
-class LineFormatter(logging.Formatter):
+class OwnLineFormatter(logging.Formatter):
     """Begins a critical line at the start of a line, as the worker shows it as the reason why the driver has ended.
 
-    Another thread may have written a line without its end. PySpark's do as soon as the JVM is gone.
+    Another thread may have written a line without its end. PySpark's threads write such lines when the JVM is gone.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -50,7 +50,7 @@ def log_to_standard_error(ours: int) -> None:
     """Logs warnings of libraries, and from `ours` on what this product logs. It has no effect after the first call."""
     if not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(LineFormatter(FORMAT))
+        handler.setFormatter(OwnLineFormatter(FORMAT))
         logging.basicConfig(level=logging.WARNING, handlers=[handler])
         logging.getLogger(OURS).setLevel(ours)
 

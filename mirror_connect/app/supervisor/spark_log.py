@@ -87,6 +87,8 @@ class SparkLog:
 
     def take(self, line: str) -> None:
         """Logs a line: the first of an event at its own level, the lines below it at DEBUG."""
+        if not line:
+            return  # it only ends a line that another thread had begun
         if (ended := read_ended_line(line)) is not None:
             self._take_signal(*ended)
             return

@@ -71,6 +71,7 @@ FAILED = "ERROR Executor: Exception in task 0.0 in stage 0.0 (TID 0): Python wor
     ("lines", "words"),
     [
         pytest.param(ENDED, "", id="ended_as_asked"),
+        pytest.param((ENDED[0], "", *ENDED[1:]), "", id="with_the_end_of_another_line"),
         pytest.param((*ENDED, f"26/11/21 05:03:34 {FAILED}"), FAILED.removeprefix("ERROR "), id="failed"),
         pytest.param((*ENDED, "# A fatal error has been detected"), "A fatal error has been detected", id="jvm_gone"),
     ],
