@@ -35,7 +35,7 @@ FIGURES: Final = {
 
 
 def _part(figures: Any) -> Part:
-    return Part("2026-01-01 00:00", "make bench", "abc", {"cores": "2"}, figures)
+    return Part("2026-01-01 00:00", "make bench", "abc", {"Processor": "2 cores"}, figures)
 
 
 PARTS: Final = {
@@ -46,7 +46,7 @@ PARTS: Final = {
 
 
 def test_figures_of_two_machines_are_not_divided() -> None:
-    other = replace(PARTS["throughput tls"], machine={"cores": "64"})
+    other = replace(PARTS["throughput tls"], machine={"Processor": "64 cores"})
     with pytest.raises(ValueError, match="two machines"):
         tls_cost({**PARTS, "throughput tls": other})
     assert tls_cost(PARTS) == pytest.approx(3.0)
