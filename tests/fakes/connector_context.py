@@ -18,8 +18,8 @@ class FakeContext(ConnectorContext):
     `problems`: the newest, one by one. `verifications`: each result of sampling verification; None: it has ended.
     """
 
-    def __init__(self, name: str = "c") -> None:
-        super().__init__(name, self)
+    def __init__(self, name: str = "c", *, former_tasks: bool = False) -> None:
+        super().__init__(name, self, former_tasks=former_tasks)
         self.heard: list[Any] = []
         self.problems: tuple[Problem, ...] = ()
         self.verifications: list[VerifiedRecords | None] = []

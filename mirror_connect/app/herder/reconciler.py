@@ -313,7 +313,8 @@ class Reconciler:
         self._task_configs.forget(name)
         match snapshot.target_state(name):
             case TargetState.STARTED:
-                self._connectors.start(name, set_values(snapshot.connectors[name]))
+                former = snapshot.has_former_tasks(name)
+                self._connectors.start(name, set_values(snapshot.connectors[name]), former_tasks=former)
             case TargetState.PAUSED:
                 self._connectors.stop(name)
                 self._book.put(name, State.PAUSED)

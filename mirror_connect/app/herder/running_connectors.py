@@ -60,11 +60,11 @@ class RunningConnectors:
         """The secrets in the resolved configs of these connectors."""
         return frozenset().union(*(context.secrets for context in self._contexts.values()))
 
-    def start(self, name: str, config: Mapping[str, str]) -> None:
-        """Starts a connector, or starts it again with this (raw) config."""
+    def start(self, name: str, config: Mapping[str, str], *, former_tasks: bool = False) -> None:
+        """Starts a connector, or starts it again with this (raw) config. `former_tasks`: see ConnectorContext."""
         if (replaced := self._contexts.get(name)) is not None:
             replaced.close()
-        context = self._contexts[name] = ConnectorContext(name, self._events)
+        context = self._contexts[name] = ConnectorContext(name, self._events, former_tasks=former_tasks)
         self._change(name, lambda: self._replace(config, context))
 
     def stop(self, name: str) -> bool:

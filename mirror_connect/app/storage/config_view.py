@@ -114,6 +114,13 @@ class ConfigSnapshot:
         """The number of tasks; 0 while the connector is inconsistent, as in Kafka."""
         return 0 if connector in self.inconsistent else self.task_counts.get(connector, 0)
 
+    def has_former_tasks(self, connector: str) -> bool:
+        """Whether its tasks are those of an earlier config. That isn't known any more once compaction has removed it."""
+        applied, config = self.applied_configs.get(connector), self.connectors.get(connector)
+        if applied is None or config is None or self.task_count(connector) == 0:
+            return False
+        return records.set_values(applied) != records.set_values(config)
+
     def tasks(self, connector: str) -> list[RawConfig]:
         """The configs of these tasks, by number."""
         configs = self.task_configs.get(connector, {})

@@ -13,6 +13,7 @@ from mirror_connect.connectors.verified_records import VerifiedRecords
 ShowProblems = Callable[[Sequence[Problem]], None]
 # Problems of each source; of the others only their number.
 MOST_SHOWN: Final = 3
+FORMER_TASKS: Final = "its tasks still have an earlier config"
 
 
 class ConnectorEvents(Protocol):
@@ -40,14 +41,14 @@ class ConnectorEvents(Protocol):
 class ConnectorContext:
     """The context of one start of a connector, as in Kafka Connect: it reports to the herder, on the worker's event loop.
 
-    `secrets` are hidden in all texts. `former_tasks`: its tasks are still those of an earlier config of the connector.
+    `secrets` are hidden in all texts. `former_tasks`: until it requests others, its tasks are those of an earlier config.
     After `close` it reports nothing: the connector may have been started again.
     """
 
-    def __init__(self, name: str, events: ConnectorEvents) -> None:
+    def __init__(self, name: str, events: ConnectorEvents, *, former_tasks: bool = False) -> None:
         self.name = name
         self.secrets: frozenset[str] = frozenset()
-        self.former_tasks = False
+        self._former_tasks = former_tasks
         self._events = events
         self._closed = False
         self._verified = False
@@ -75,12 +76,23 @@ class ConnectorContext:
     def raise_error(self, trace: str) -> None:
         """The connector can't continue: it is FAILED."""
         if not self._closed:
-            self._events.connector_failed(self.name, redact(trace, self.secrets))
+            self._events.connector_failed(self.name, redact(self.and_its_tasks(trace), self.secrets))
 
     def request_task_reconfiguration(self, task_configs: Sequence[Mapping[str, str]]) -> None:
         """The connector wants tasks with these configs (raw, secrets unresolved)."""
+        self._former_tasks = False
         if not self._closed:
             self._events.task_configs_changed(self.name, task_configs)
+
+    def and_its_tasks(self, text: str) -> str:
+        """The text; its first line also says that the tasks are those of an earlier config, if they are.
+
+        As in Connect they go on. Who has just changed the config may take RUNNING tasks for a success.
+        """
+        if not self._former_tasks:
+            return text
+        first, end, others = text.partition("\n")
+        return "; ".join(filter(None, (first, FORMER_TASKS))) + end + others
 
     def verified(self, records: VerifiedRecords) -> None:
         """Sampling verification has counted so much since the connector's start."""

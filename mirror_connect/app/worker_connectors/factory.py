@@ -19,7 +19,7 @@ from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 
 
 class WorkerConnectorFactory:
-    """`snapshot`: the config topic. It has the tasks of a connector: a new assignment moves as little as possible."""
+    """`snapshot`: the config topic. A new assignment moves as little as possible of those that are stored there."""
 
     def __init__(
         self,
@@ -39,11 +39,7 @@ class WorkerConnectorFactory:
         """The connector, not started yet. ConfigError for a config that is not valid once it is resolved."""
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved, raw)
-        configs = self._snapshot()
-        stored = [set_values(task) for task in configs.tasks(context.name)]
-        # None: compaction has left the config in force behind the commit of the tasks, so it may be that of the tasks.
-        applied = configs.applied_configs.get(context.name)
-        context.former_tasks = bool(stored) and applied is not None and set_values(applied) != dict(raw)
+        stored = [set_values(task) for task in self._snapshot().tasks(context.name)]
         if isinstance(definition, MirrorHeartbeat):
             return MirrorHeartbeatConnector(raw, settings, self._targets, context)
         if isinstance(definition, MirrorCheckpoint):

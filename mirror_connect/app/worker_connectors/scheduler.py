@@ -93,15 +93,14 @@ class RefreshScheduler(Generic[Found]):
                 found = await self._in_thread()
             except (ClusterUnreachable, AdminError, NotAuthorized) as error:
                 if not running and _fails_a_start(error, failures):
-                    self._context.raise_error(". ".join(filter(None, (str(error), self._former_tasks()))))
+                    self._context.raise_error(str(error))
                     return
                 if not running and not isinstance(error, AddressUnknown):
                     # As in Connect an unreachable cluster doesn't fail the connector: it runs, without new tasks.
                     self._context.started()
                     running = True
                 problem = problem_of(error)
-                advice = ". ".join(filter(None, (problem.advice, self._former_tasks())))
-                self._report([replace(problem, advice=advice)])
+                self._report([replace(problem, advice=self._context.and_its_tasks(problem.advice))])
                 # People fix credentials, time does not.
                 pause = RETRY_S[-1 if isinstance(error, NotAuthorized) else min(failures, len(RETRY_S) - 1)]
                 failures += 1
@@ -117,8 +116,6 @@ class RefreshScheduler(Generic[Found]):
                 if not running:
                     self._context.started()
                     running = True
-                if self._starts_connector:
-                    self._context.former_tasks = False
                 self._report(found.problems)
                 self._take(found)
                 if not found.problems and self._every_s <= 0:
@@ -128,11 +125,6 @@ class RefreshScheduler(Generic[Found]):
                     # Never later than without them.
                     pause = min(RETRY_S[-1], self._every_s) if self._every_s > 0 else RETRY_S[-1]
             await asyncio.sleep(pause)
-
-    def _former_tasks(self) -> str:
-        # As in Connect. Who has just changed the config may take RUNNING tasks for a success.
-        former = self._starts_connector and self._context.former_tasks
-        return "Its tasks go on with the config before this one" if former else ""
 
     def _report(self, problems: Sequence[Problem]) -> None:
         now = self._clock()

@@ -40,6 +40,15 @@ async def test_the_first_line_of_an_unforeseen_failure_is_its_error_and_the_log_
     assert "Connector a is FAILED: ValueError: no such thing: [hidden]" in caplog.messages
 
 
+async def test_a_new_config_that_fails_says_that_the_tasks_have_an_earlier_one(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.connectors.failing["a"] = "Boom: it broke\nat once"
+    await worker.herder.configs.put("a", source_config(topics="other"))
+    await worker.state("a", "FAILED")
+    former = "its tasks still have an earlier config"
+    assert (await worker.herder.connectors.status("a")).connector.trace == f"Boom: it broke; {former}\nat once\n"
+
+
 async def test_a_secret_is_stored_as_its_reference_and_handed_to_the_part_resolved(worker: FakeWorker) -> None:
     reference = "${file:/secrets:password}"
     await running_a(worker, source__cluster__ssl__key__password=reference)

@@ -7,9 +7,10 @@ import pytest
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage import config_view as view
 from mirror_connect.app.storage.config_records import Entry
-from tests.fakes.config_topic import recorded, viewed
+from tests.fakes.config_topic import recorded, viewed, with_tasks
 
 CONFIG = {"connector.class": "X", "name": "a"}
+CHANGED = {**CONFIG, "topics": "t"}
 
 
 def test_recorded_topic_gives_the_state_that_its_worker_had_at_the_end() -> None:
@@ -189,13 +190,31 @@ def test_a_snapshot_stays_as_it_was_and_is_made_once_for_each_record() -> None:
     assert (set(before.connectors), set(built.snapshot().connectors)) == ({"a"}, {"a", "b"})
 
 
+@pytest.mark.parametrize(
+    ("entries", "former"),
+    [
+        pytest.param(with_tasks("a", CONFIG, CONFIG), False, id="of_this_config"),
+        pytest.param([*with_tasks("a", CONFIG, CONFIG), records.connector_entry("a", CHANGED)], True, id="of_another"),
+        pytest.param([*with_tasks("a", CONFIG), records.connector_entry("a", CHANGED)], False, id="no_tasks"),
+        pytest.param([records.connector_entry("a", CHANGED)], False, id="none_yet"),
+        pytest.param(
+            [*with_tasks("a", CONFIG, CONFIG)[1:], records.connector_entry("a", CHANGED)], False, id="compacted"
+        ),
+        pytest.param([*with_tasks("a", CONFIG, CONFIG), *records.deletion_entries("a")], False, id="deleted"),
+    ],
+)
+def test_a_connector_has_former_tasks_until_those_of_its_config_are_committed(
+    entries: list[Entry], former: bool
+) -> None:
+    assert viewed(*entries).snapshot().has_former_tasks("a") is former
+
+
 def test_an_inconsistent_connector_has_no_tasks_and_the_applied_config_of_its_last_whole_commit() -> None:
-    changed = {**CONFIG, "topics": "t"}
     built = viewed(
         records.connector_entry("a", CONFIG),
         records.task_entry("a", 0, CONFIG),
         records.commit_entry("a", 1),
-        records.connector_entry("a", changed),
+        records.connector_entry("a", CHANGED),
         records.commit_entry("a", 1),
     )
     state = built.snapshot()

@@ -29,8 +29,7 @@ async def said(
 ) -> list[str | None]:
     """What a status shows after these rounds, which are a second apart; the first one is at 1,000 s."""
     monkeypatch.setattr(scheduler, "RETRY_S", (0.001,))
-    host, found = FakeContext(), iter(answers)
-    host.former_tasks = former_tasks
+    host, found = FakeContext(former_tasks=former_tasks), iter(answers)
     now = 999.0
 
     def look() -> Round:
@@ -41,11 +40,11 @@ async def said(
             raise answer
         return answer
 
-    going = RefreshScheduler(host, look, lambda _: None, 0.001, clock=lambda: now)
+    going = RefreshScheduler(host, look, lambda _: host.request_task_reconfiguration([]), 0.001, clock=lambda: now)
     going.start()
     await host.until(lambda heard: ("problem", "the end") in heard)
     await going.stop()
-    return [each[1] for each in host.heard if each[0] == "problem" and each[1] != "the end"]
+    return [each[1] for each in host.heard if each[:1] == ("problem",) and each[1] != "the end"]
 
 
 async def test_a_cluster_that_stays_away_is_said_to_be_so_since_it_was_noticed_first(
@@ -84,7 +83,7 @@ async def test_without_the_cluster_in_its_text_an_error_is_shown_as_it_is(monkey
     assert await said(monkeypatch, ClusterUnreachable("no broker answers at a:1")) == ["no broker answers at a:1"]
 
 
-BEFORE = "tasks go on with the config before this one"
+FORMER = "its tasks still have an earlier config"
 
 
 async def test_a_new_config_whose_cluster_is_away_says_that_the_tasks_are_those_of_the_one_before(
@@ -92,14 +91,13 @@ async def test_a_new_config_whose_cluster_is_away_says_that_the_tasks_are_those_
 ) -> None:
     advised = ClusterUnreachable(f"{WHAT}: {REFUSED}", what=WHAT, cause=REFUSED, advice="Look at its brokers")
     told = await said(monkeypatch, AWAY, Round(), AWAY, former_tasks=True)
-    assert told == [f"{SINCE.format(40)}; its {BEFORE}", None, SINCE.format(42)]
+    assert told == [f"{SINCE.format(40)}; {FORMER}", None, SINCE.format(42)]
     told = await said(monkeypatch, advised, former_tasks=True)
-    assert told == [f"{SINCE.format(40)}; look at its brokers. Its {BEFORE}"]
+    assert told == [f"{SINCE.format(40)}; look at its brokers; {FORMER}"]
 
 
 async def test_a_new_config_with_which_a_connector_fails_says_the_same() -> None:
-    host = FakeContext()
-    host.former_tasks = True
+    host = FakeContext(former_tasks=True)
 
     def look() -> Round:
         raise NotAuthorized("Cluster A refuses the login")
@@ -108,4 +106,4 @@ async def test_a_new_config_with_which_a_connector_fails_says_the_same() -> None
     going.start()
     await host.until(lambda heard: heard)
     await going.stop()
-    assert host.heard == [("failed", f"Cluster A refuses the login. Its {BEFORE}")]
+    assert host.heard == [("failed", f"Cluster A refuses the login; {FORMER}")]
