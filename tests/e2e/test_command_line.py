@@ -136,6 +136,10 @@ def test_a_link_from_its_file_to_its_end(
     assert run("groups", link) == "No group is known yet.\n"
     assert "quote it" in run("lag", "commanded-", code=2)
     wait_for_state(lambda: run("problems", link, code=None) == "No problems.\n", "there are no problems", pause=2)
+    again = tmp_path / "again" / f"{name}-again.json"
+    again.parent.mkdir()
+    again.write_text(json.dumps(config))
+    assert f"connector {name} copies topic {name} into the same remote topic, too" in run("plan", str(again))
 
     assert run("pause", name) == f"{name}: is to pause\n"
     run.wait(name, "PAUSED", "PAUSED")
@@ -209,6 +213,13 @@ def test_a_plan_before_a_link_and_of_a_change_to_it(
     assert "tasks.max" in run("plan", str(file), code=1)
     file.write_text(json.dumps({**config, "source.cluster.bootstrap.servers": "127.0.0.1:1"}))
     assert "127.0.0.1:1" in run("plan", str(file), code=2)
+
+    again = tmp_path / f"{name}-again.json"
+    again.write_text(json.dumps(config))
+    run("apply", str(again))
+    doubled = f"Connector {again.stem}: connector {name} copies topic {name} into the same remote topic, too"
+    wait_for_state(lambda: doubled in product.log_text(), "the log names the connector that copies each record twice")
+    run("delete", again.stem, "--yes")
     run("delete", name, "--yes")
 
 

@@ -9,6 +9,7 @@ import json
 
 from mirror_connect.app.storage.config_records import Entry, RawConfig, commit_entry, connector_entry, task_entry
 from mirror_connect.app.storage.config_view import ConfigView
+from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from tests.paths import FIXTURES
 
 FIXTURE = FIXTURES / "worker-connect-configs.jsonl"
@@ -36,3 +37,8 @@ def with_tasks(name: str, config: RawConfig, *tasks: RawConfig) -> list[Entry]:
     """A connector and its task configs, committed."""
     entries = [task_entry(name, number, task) for number, task in enumerate(tasks)]
     return [connector_entry(name, config), *entries, commit_entry(name, len(tasks))]
+
+
+def no_others() -> OtherCopies:
+    """For a connector that is alone."""
+    return OtherCopies(ConfigView().snapshot, "")

@@ -11,9 +11,10 @@ from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, 
 from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.mirror.assignment import Assignment
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, Assignment
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.admin.topic_config_admin import Described
+from tests.fakes.config_topic import with_tasks
 from tests.fakes.connector_context import FakeContext, no_offsets
 from tests.fakes.topic_requests import TopicRequests
 
@@ -60,14 +61,19 @@ class FakeCluster(TopicRequests):
 
 class Targets:
     def choose(self, config: Mapping[str, str], timeout: float = 30.0) -> Target:
-        return Target(True, {}, {"bootstrap.servers": "b"}, reserved=frozenset({"connect-configs", "connect-status"}))
+        return Target(
+            True, {}, {"bootstrap.servers": "b:9092"}, reserved=frozenset({"connect-configs", "connect-status"})
+        )
 
 
 class Context(FakeContext):
-    """Of task configs it keeps the partitions alone."""
+    """Of task configs it keeps the partitions alone. `assigned` is called when it has got some."""
+
+    assigned: Callable[[], None] = staticmethod(lambda: None)
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.heard.append([task["task.assigned.partitions"] for task in task_configs])
+        self.assigned()
 
 
 class World:
@@ -81,12 +87,22 @@ class World:
     def admin(self, _: Mapping[str, str], what: str, __: float, **___: str) -> FakeCluster:
         return self.source if what.startswith("source cluster") else self.target
 
+    def store(self, name: str, assigned: str) -> None:
+        """Another connector of the same source, with a task."""
+        config = {
+            "connector.class": CLASS,
+            "source.cluster.alias": "A",
+            "source.cluster.bootstrap.servers": "a:9092",
+        }
+        for key, value in with_tasks(name, config, {ASSIGNED_PARTITIONS: assigned}):
+            self.configs.apply(key, value)
+
     def start(self, previous: Assignment | None = None, **more: str) -> None:
         config = {
             "name": "c",
             "connector.class": CLASS,
             "source.cluster.alias": "A",
-            "source.cluster.bootstrap.servers": "a",
+            "source.cluster.bootstrap.servers": "a:9092",
             "topics": "orders",
             "refresh.topics.interval.seconds": "1",
             "emit.offset-syncs.enabled": "false",
@@ -96,7 +112,7 @@ class World:
         }
         settings = connector_definition(CLASS).settings(config)
         targets: Any = Targets()
-        others = OtherCopies(self.configs.snapshot)
+        others = OtherCopies(self.configs.snapshot, "b:9092", settle_s=0.0)
         connector = MirrorSourceConnector(
             ConnectorConfig(config, settings, previous or []), targets, self.host, no_offsets, others
         )

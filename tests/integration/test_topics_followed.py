@@ -15,6 +15,7 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.planning.plan import Plan
 from mirror_connect.app.planning.planner import Planner
+from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
@@ -28,7 +29,7 @@ from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, to
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_config_admin import alter_topic_configs, describe_topic_configs
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
-from tests.fakes.config_topic import viewed, with_tasks
+from tests.fakes.config_topic import no_others, viewed, with_tasks
 from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopicLog
 from tests.waiting import wait_for, wait_for_state
@@ -122,7 +123,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
         host = FakeContext()
         settings = connector_definition(CLASS).settings(config)
         targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
-        part = MirrorSourceConnector(ConnectorConfig(config, settings, []), targets, host, offsets_of)
+        part = MirrorSourceConnector(ConnectorConfig(config, settings, []), targets, host, offsets_of, no_others())
         parts.append(part)
         part.start()
         return host
@@ -388,9 +389,9 @@ async def planned(
     target_broker: LocalCluster,
     config: Mapping[str, str],
     speed: float | None = None,
-    others: OtherCopies | None = None,
+    configs: ConfigView | None = None,
 ) -> Plan:
-    """The plan of a connector that has no source offsets yet."""
+    """The plan of a connector that has no source offsets yet. `configs`: with the other connectors; None: there are none."""
     store = OffsetStore(FakeTopicLog())
     await store.start()
 
@@ -398,6 +399,7 @@ async def planned(
         return store
 
     targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
+    others = OtherCopies((configs or ConfigView()).snapshot, target_broker.bootstrap_servers)
     try:
         return await Planner(targets, offsets_of, "connect-offsets", others).plan(config, config, speed=speed)
     finally:
@@ -501,6 +503,6 @@ async def test_a_plan_names_the_connector_that_copies_the_same_topic(
     await until(lambda: topic in source.topics())
     config = config_of(source_broker, topic)
     configs = viewed(*with_tasks("older", config, {ASSIGNED_PARTITIONS: f"{topic}-0"}))
-    plan = await planned(target_broker, config, others=OtherCopies(configs.snapshot))
+    plan = await planned(target_broker, config, configs=configs)
     assert len(plan.remarks) == 1
-    assert plan.remarks[0].startswith(f"connector older copies into topic A.{topic}, too")
+    assert plan.remarks[0].startswith(f"connector older copies topic {topic} into the same remote topic, too")

@@ -17,6 +17,7 @@ from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.verified_records import VerifiedRecords
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_admin import grow_topics
+from tests.fakes.config_topic import no_others
 from tests.fakes.connector_context import no_offsets
 from tests.waiting import state_reached
 
@@ -96,7 +97,11 @@ async def start(source_cluster: LocalCluster, target_cluster: LocalCluster) -> A
         host = Host()
         settings = connector_definition(CLASS).settings(config)
         connector = MirrorSourceConnector(
-            ConnectorConfig(config, settings, []), chooser(target_cluster), ConnectorContext("c", host), no_offsets
+            ConnectorConfig(config, settings, []),
+            chooser(target_cluster),
+            ConnectorContext("c", host),
+            no_offsets,
+            no_others(),
         )
         connectors.append(connector)
         connector.start()

@@ -77,9 +77,9 @@ class Planner:
         targets: TargetChooser,
         offsets_of: Callable[[Mapping[str, str]], Awaitable[SourceOffsetStore]],
         offsets_topic: str,
-        others: OtherCopies | None = None,
+        others: OtherCopies,
     ) -> None:
-        self._others = others or OtherCopies()
+        self._others = others
         self._targets = targets
         self._offsets_of = offsets_of
         self._offsets_topic = offsets_topic
@@ -150,9 +150,8 @@ class Planner:
 
     async def _with_others(self, plan: Plan, config: Mapping[str, str]) -> Plan:
         links = {each.topic: each.remote_topic for each in plan.topics if each.action is not Action.REFUSED}
-        connectors = self._others.connectors()
-        line = await self._in_thread(lambda: self._others.line(plan.name, config, links, connectors))
-        return plan if line is None else replace(plan, remarks=[*plan.remarks, line])
+        lines = await self._others.lines(plan.name, config, links)
+        return replace(plan, remarks=[*plan.remarks, *lines])
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -55,7 +56,6 @@ class Found:
 
     `links`: source topic → remote topic, for topics on both clusters. `nothing`: why there is no topic to copy.
     `reserved`: which topics are not copied because their remote topics would be the worker's or MirrorMaker's own.
-    `others`: which other connectors copy into the same remote topics.
     """
 
     partitions: Sequence[TopicPartition]
@@ -63,7 +63,6 @@ class Found:
     links: Links
     nothing: str | None
     reserved: str | None
-    others: str | None
 
 
 class MirrorSourceConnector:
@@ -75,7 +74,7 @@ class MirrorSourceConnector:
         targets: TargetChooser,
         context: ConnectorContext,
         offsets_of: OffsetsOf,
-        others: OtherCopies | None = None,
+        others: OtherCopies,
     ) -> None:
         self._config = config
         self._targets = targets
@@ -101,10 +100,10 @@ class MirrorSourceConnector:
         self._verification = SamplingVerification(settings, targets, offsets_of, context) if verified else None
         self._nothing: str | None = None
         self._reserved: str | None = None
-        self._others = others or OtherCopies()
-        # As of the refresh before: threads can't ask for them.
-        self._connectors = self._others.connectors()
-        self._others_told: str | None = None
+        self._others = others
+        self._links: Links = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._others_told: Sequence[str] = ()
 
     def start(self) -> None:
         """Begins to refresh, in the background."""
@@ -117,6 +116,8 @@ class MirrorSourceConnector:
     async def stop(self) -> None:
         """Ends it. A Kafka call in progress ends by its own time limit; its result is ignored."""
         await self._scheduler.stop()
+        if self._looking is not None:
+            self._looking.cancel()
         await self._syncs.stop()
         await self._acls.close()
         if self._verification is not None:
@@ -124,9 +125,11 @@ class MirrorSourceConnector:
 
     def _assign(self, found: Found) -> None:
         self._log_what_is_new(found)
-        self._connectors = self._others.connectors()
         self._assignment = reassign(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._context.request_task_reconfiguration(task_configs(self._config.raw, self._assignment))
+        self._links = found.links
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_at_others())
         # After the first refresh, as in MirrorMaker: now there is something to sync.
         if self._source is not None and self._target is not None:
             self._syncs.know(Known(self._source, self._target, found.links, self._selection.reserved))
@@ -137,10 +140,18 @@ class MirrorSourceConnector:
         # Only in the log: Connect's status does not show it, and scripts take a trace for a problem.
         nothing = found.nothing if self._nothing is None else None
         reserved = found.reserved if found.reserved != self._reserved else None
-        others = found.others if found.others != self._others_told else None
-        for line in filter(None, (nothing, reserved, others)):
+        self._warn(filter(None, (nothing, reserved)))
+        self._nothing, self._reserved = found.nothing, found.reserved
+
+    async def _look_at_others(self) -> None:
+        await asyncio.sleep(self._others.settle_s)
+        lines = await self._others.lines(self._context.name, self._config.raw, self._links)
+        self._warn(line for line in lines if line not in self._others_told)
+        self._others_told = lines
+
+    def _warn(self, lines: Iterable[str]) -> None:
+        for line in lines:
             log.warning("Connector %s: %s", ConnectorName(self._context.name), line)
-        self._nothing, self._reserved, self._others_told = found.nothing, found.reserved, found.others
 
     # In the scheduler's thread.
 
@@ -193,10 +204,9 @@ class MirrorSourceConnector:
         partitions, links = topics.partitions(changes.there), topics.links(changes.there)
         nothing = nothing_copied(settings, self._selection, found)
         reserved = _reserved_line(self._selection.reserved_topics(found))
-        others = self._others.line(self._context.name, self._config.raw, links, self._connectors)
         refused = {**topics.refused, **changes.refused}
         problems = [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
-        return Found(partitions, problems, links, nothing, reserved, others)
+        return Found(partitions, problems, links, nothing, reserved)
 
 
 def _reserved_line(remote: Mapping[str, str]) -> str | None:

@@ -1,14 +1,14 @@
-"""Remote topics into which other source connectors of the same workers copy, too: one line that names them.
+"""Remote topics into which other source connectors of the same workers copy, too: lines that name them.
 
-Connectors whose `topics` overlap, or one that was renamed and left, copy each record twice. The topics of the others are
-those of their stored task configs. Connectors of other worker groups are unknown, and so is a target that two connectors
-reach by different addresses.
+Two connectors whose `topics` overlap, or one that was left running under its old name, copy each record twice. What the
+others copy follows from their stored configs and task configs. Unknown are connectors of other worker groups, topics that
+a user's policy names, names from a config provider, and clusters that two connectors reach by different addresses.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,15 +20,22 @@ from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
 from mirror_connect.connectors.mirror.routed_policy import routed_policy
-from mirror_connect.connectors.mirror.settings import target_admin
+from mirror_connect.connectors.mirror.settings import source_admin, target_admin
+from mirror_connect.connectors.user_code.user_class import is_user_class
+from mirror_connect.kafka_io.client.addresses import bootstrap_servers
 
 log = logging.getLogger(__name__)
 
+# Until the tasks of connectors that were created together are stored.
+SETTLE_S: Final = 5.0
 _SHOWN: Final = 3
+_ALIAS: Final = "source.cluster.alias"
+# What decides how remote topics are named.
+_NAMING: Final = (_ALIAS, "replication.policy.", "transforms", "predicates")
 
 
 @dataclass(frozen=True, slots=True)
-class StartedConnector:
+class _Started:
     """A connector of any class that is neither paused nor stopped. Its config and its task configs are as stored."""
 
     name: str
@@ -38,115 +45,156 @@ class StartedConnector:
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """What a source connector copies to the cluster at these addresses: remote topic → alias and topic of its source."""
+    """What a source connector copies: remote topic → source topic. `source`, `target`: addresses; none: not known."""
 
+    source: frozenset[str]
     target: frozenset[str]
-    origins: Mapping[str, tuple[str, str]]
+    topics: Mapping[str, str]
 
 
 class OtherCopies:
     """`snapshot`: the config topic of these workers; called on the event loop.
 
-    `own`: bootstrap.servers of the worker's cluster, the target of a connector that names none.
+    `own`: bootstrap.servers of the worker's cluster, the target of a connector that names none. `settle_s`: how many seconds
+    after an assignment a connector looks at the others.
     """
 
-    def __init__(self, snapshot: Callable[[], ConfigSnapshot] | None = None, own: str = "") -> None:
+    def __init__(self, snapshot: Callable[[], ConfigSnapshot], own: str, settle_s: float = SETTLE_S) -> None:
         self._snapshot = snapshot
         self._own = own
-        self._seen: tuple[ConfigSnapshot | None, Sequence[StartedConnector]] = (None, ())
+        self.settle_s = settle_s
         # All connectors start together with the worker, and each looks at all others.
-        self._known: dict[str, tuple[StartedConnector, _Copies | None]] = {}
-        self._lock = threading.Lock()
+        self._known: dict[str, tuple[_Started, _Copies | None]] = {}
+        self._turn = asyncio.Lock()
 
-    def connectors(self) -> Sequence[StartedConnector]:
-        """Those of this moment, for `line`. On the event loop only."""
-        if self._snapshot is None:
-            return ()
-        now = self._snapshot()
-        if self._seen[0] is not now:
-            started = [name for name in now.connectors if now.target_state(name) == STARTED]
-            self._seen = now, [StartedConnector(name, now.connectors[name], now.tasks(name)) for name in started]
-        return self._seen[1]
-
-    def line(
-        self, name: str, config: RawConfig, links: Mapping[str, str], connectors: Sequence[StartedConnector]
-    ) -> str | None:
-        """Which of `connectors` copy into the same remote topics as the connector `name`; None if there are none.
+    async def lines(self, name: str, config: RawConfig, links: Mapping[str, str]) -> list[str]:
+        """Which other connectors copy into the remote topics of the connector `name` at present; empty: none.
 
         `config`: as written. `links`: source topic → remote topic. Heartbeats don't count: every source connector
-        of a cluster copies them. It may block while names are judged by the expressions of routes.
+        of a cluster copies them.
         """
-        alias, target = _alias(config), self._target(config)
-        origins = {remote: (alias, topic) for topic, remote in links.items()}
-        others: list[str] = []
-        topics: set[str] = set()
-        twice = False
-        for other, copies in self._copies(connectors):
-            if other == name or copies.target.isdisjoint(target):
+        async with self._turn:
+            now = self._snapshot()
+            started = [
+                _Started(other, now.connectors[other], now.tasks(other))
+                for other in now.connectors
+                if other != name and now.target_state(other) == STARTED
+            ]
+            # Expressions of routes may take seconds.
+            return await asyncio.to_thread(self._lines, config, links, started)
+
+    def _lines(self, config: RawConfig, links: Mapping[str, str], started: Sequence[_Started]) -> list[str]:
+        mine = self._copies({remote: topic for topic, remote in links.items()}, config)
+        twice, mixed = _Shared(), _Shared()
+        for other, copies in self._known_copies(started).items():
+            if mine.target.isdisjoint(copies.target):
                 continue
-            if shared := origins.keys() & copies.origins.keys():
-                others.append(other)
-                topics |= shared
-                twice = twice or any(origins[remote] == copies.origins[remote] for remote in shared)
-        return _line(sorted(others), sorted(topics), twice=twice) if others else None
+            same_source = not mine.source.isdisjoint(copies.source)
+            for remote in mine.topics.keys() & copies.topics.keys():
+                if same_source and mine.topics[remote] == copies.topics[remote]:
+                    twice.add(other, mine.topics[remote])
+                else:
+                    mixed.add(other, remote)
+        return [*_twice(twice), *_mixed(mixed)]
 
-    def _copies(self, connectors: Sequence[StartedConnector]) -> list[tuple[str, _Copies]]:
-        with self._lock:
-            known: dict[str, tuple[StartedConnector, _Copies | None]] = {}
-            for each in connectors:
-                before = self._known.get(each.name)
-                known[each.name] = (
-                    before if before is not None and _same(before[0], each) else (each, self._copies_of(each))
-                )
-            self._known = known
-            return [(name, copies) for name, (_, copies) in known.items() if copies is not None]
+    def _known_copies(self, started: Sequence[_Started]) -> Mapping[str, _Copies]:
+        known: dict[str, tuple[_Started, _Copies | None]] = {}
+        for each in started:
+            before = self._known.get(each.name)
+            if before is None or not _same(before[0], each):
+                before = each, self._copies_of(each)
+            known[each.name] = before
+        # At once: whoever was cancelled has left a thread that may still be here.
+        self._known = known
+        return {name: copies for name, (_, copies) in known.items() if copies is not None}
 
-    def _copies_of(self, connector: StartedConnector) -> _Copies | None:
-        """None if it copies no topics, or if a config provider must tell how they are named."""
+    def _copies_of(self, connector: _Started) -> _Copies | None:
+        """None if it copies no topics, or if their names are not known."""
         config = set_values(connector.config)
-        alias = _alias(config)
         try:
             if not isinstance(connector_definition(config.get("connector.class", "")), MirrorSource):
                 return None
-            policy = routed_policy(config)
             texts = [task.get(ASSIGNED_PARTITIONS) or "" for task in connector.tasks]
             found = {partition.topic for text in texts for partition in stored_partitions(text)}
+            if not found or not _names_follow(config):
+                return None
+            policy = routed_policy(config)
+            alias = config.get(_ALIAS, "").strip()
             topics = [topic for topic in found if not policy.is_heartbeats(topic)]
             policy.judge(alias, topics)
-            return _Copies(
-                self._target(config), {policy.remote_topic(alias, topic): (alias, topic) for topic in topics}
-            )
+            return self._copies({policy.remote_topic(alias, topic): topic for topic in topics}, config)
         except (ConfigError, UnknownConnectorClass):
             return None
         except Exception:  # whatever it is, it concerns that connector alone
             log.debug("What connector %s copies can't be read", connector.name, exc_info=True)
             return None
 
-    def _target(self, config: RawConfig) -> frozenset[str]:
-        named = target_admin(set_values(config)).get("bootstrap.servers") or self._own
-        return frozenset(address.strip() for address in named.split(","))
+    def _copies(self, topics: Mapping[str, str], config: RawConfig) -> _Copies:
+        known = set_values(config)
+        target = target_admin(known).get("bootstrap.servers") or self._own
+        return _Copies(_addresses(source_admin(known).get("bootstrap.servers", "")), _addresses(target), topics)
 
 
-def _same(one: StartedConnector, other: StartedConnector) -> bool:
+class _Shared:
+    """Topics that a connector shares with others."""
+
+    def __init__(self) -> None:
+        self.connectors: set[str] = set()
+        self.topics: set[str] = set()
+
+    def add(self, connector: str, topic: str) -> None:
+        self.connectors.add(connector)
+        self.topics.add(topic)
+
+
+def _same(one: _Started, other: _Started) -> bool:
     # The same objects: to compare ten thousand partitions takes as long as to read them.
     tasks = len(one.tasks) == len(other.tasks) and all(a is b for a, b in zip(one.tasks, other.tasks, strict=True))
     return one.config is other.config and tasks
 
 
-def _alias(config: RawConfig) -> str:
-    return config.get("source.cluster.alias") or ""
+def _names_follow(config: Mapping[str, str]) -> bool:
+    """Whether the config alone says how topics are named: not a user's class, nor a config provider."""
+    if is_user_class(config.get("replication.policy.class", "").strip()):
+        return False
+    return not any("${" in value for name, value in config.items() if name.startswith(_NAMING))
 
 
-def _line(others: Sequence[str], topics: Sequence[str], *, twice: bool) -> str:
-    copies = "copies" if len(others) == 1 else "copy"
-    they = f"{_listed('connector', others)} {copies} into {_listed('topic', topics)}, too"
-    if not twice:
-        return f"{they}: consumers get the records of several sources there"
-    one = "it" if len(topics) == 1 else "them"
-    return f"{they}, so each record comes more than once: stop one of these connectors, or exclude {one} in one"
+def _addresses(servers: str) -> frozenset[str]:
+    """A config provider's reference is like an address: who has the same one means the same cluster."""
+    if "${" in servers:
+        return frozenset({servers})
+    try:
+        return frozenset(f"{host}:{port}".lower() for host, port in bootstrap_servers(servers))
+    except ConfigError:
+        return frozenset()
 
 
-def _listed(noun: str, names: Sequence[str]) -> str:
+def _twice(shared: _Shared) -> list[str]:
+    if not shared.connectors:
+        return []
+    several = len(shared.topics) > 1
+    where, them = ("remote topics", "the topics") if several else ("remote topic", "the topic")
+    return [
+        f"{_who_copies(shared)} {_listed('topic', shared.topics)} into the same {where}, too, so each record is copied more "
+        f"than once: stop one of these connectors, or add {them} to topics.exclude of one of them"
+    ]
+
+
+def _mixed(shared: _Shared) -> list[str]:
+    if not shared.connectors:
+        return []
+    return [
+        f"{_who_copies(shared)} into {_listed('remote topic', shared.topics)}, too: consumers there get the records of all "
+        "these connectors"
+    ]
+
+
+def _who_copies(shared: _Shared) -> str:
+    return f"{_listed('connector', shared.connectors)} {'copies' if len(shared.connectors) == 1 else 'copy'}"
+
+
+def _listed(noun: str, names: set[str]) -> str:
     more = len(names) - _SHOWN
-    shown = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(sorted(names)[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     return f"{noun} {shown}" if len(names) == 1 else f"{noun}s {shown}"

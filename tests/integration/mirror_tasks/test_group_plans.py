@@ -14,6 +14,7 @@ from mirror_connect.app.planning.planner import Planner
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.spark_jobs.tasks.mirror_checkpoint import run_checkpoint_task
 from tests.brokers import commit, committed
+from tests.fakes.config_topic import no_others
 from tests.fakes.connector_context import no_offsets
 from tests.integration.mirror_rig import fresh_topic, messages, running
 from tests.integration.mirror_tasks.mapped_groups import (
@@ -51,7 +52,8 @@ async def test_the_positions_of_a_plan_are_what_the_task_then_commits(
     }
     with member(target, active, f"A.{topic}"):
         before = len(list(messages(target, CHECKPOINTS)))
-        planner = Planner(TargetChooser(cast("WorkerConfig", Worker(target))), no_offsets, "connect-offsets")
+        targets = TargetChooser(cast("WorkerConfig", Worker(target)))
+        planner = Planner(targets, no_offsets, "connect-offsets", no_others())
         plan = await planner.plan(config, config)
         assert len(list(messages(target, CHECKPOINTS))) == before
         assert committed(target, behind, f"A.{topic}") == {}

@@ -12,8 +12,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
-from tests.fakes.config_topic import with_tasks
-from tests.fakes.source_connector import CLASS, REFUSED, World
+from tests.fakes.source_connector import REFUSED, World
 
 
 async def test_it_creates_remote_topics_and_deals_their_partitions(world: World) -> None:
@@ -93,27 +92,28 @@ async def test_topics_that_match_nothing_are_logged_once(world: World, caplog: p
 async def test_another_connector_that_copies_the_same_topic_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = {"connector.class": CLASS, "source.cluster.alias": "A"}
-    for key, value in with_tasks("older", config, {"task.assigned.partitions": "orders-0,orders-1"}):
-        world.configs.apply(key, value)
+    world.store("older", "orders-0,orders-1")
     world.start()
-    await world.until(lambda heard: len(heard) == 3)
+    await world.until(lambda heard: len(heard) == 5)
     lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert lines == [
-        "Connector c: connector older copies into topic A.orders, too, so each record comes more than once: stop one of "
-        "these connectors, or exclude it in one"
-    ]
+    assert [line.partition(" topic")[0] for line in lines] == ["Connector c: connector older copies"]
     assert [each for each in world.host.heard if each != ["orders-0,orders-1"]] == ["started"]
 
 
-async def test_another_connector_that_comes_later_is_logged_then(
+async def test_another_connector_that_comes_later_is_logged_after_the_next_refresh(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.start()
     await world.until(lambda heard: len(heard) == 2)
-    config = {"connector.class": CLASS, "source.cluster.alias": "A"}
-    for key, value in with_tasks("newer", config, {"task.assigned.partitions": "orders-0"}):
-        world.configs.apply(key, value)
+    world.store("newer", "orders-0")
+    await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
+
+
+async def test_one_that_is_created_at_the_same_time_is_logged_without_another_refresh(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.host.assigned = lambda: world.store("newer", "orders-0")
+    world.start(refresh__topics__enabled="false")
     await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
 
 

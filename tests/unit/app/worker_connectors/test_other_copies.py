@@ -16,9 +16,11 @@ from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from tests.fakes.config_topic import viewed, with_tasks
 
-TARGET = "target.cluster.bootstrap.servers"
-OWN: RawConfig = {"name": "a", "source.cluster.alias": "A"}
+SOURCE, TARGET = "source.cluster.bootstrap.servers", "target.cluster.bootstrap.servers"
+OWN: RawConfig = {"name": "a", "source.cluster.alias": "A", SOURCE: "s:9092"}
 LINKS = {"orders": "A.orders", "users": "A.users", "heartbeats": "A.heartbeats"}
+WORKERS = "w:9092"
+TWICE, MIXED = "is copied more than once", "get the records of all these connectors"
 
 
 def stored(name: str, *assigned: str, **more: str | None) -> list[Entry]:
@@ -27,37 +29,65 @@ def stored(name: str, *assigned: str, **more: str | None) -> list[Entry]:
         "name": name,
         "connector.class": "MirrorSourceConnector",
         "source.cluster.alias": "A",
+        SOURCE: "s:9092",
         **{key.replace("__", "."): value for key, value in more.items()},
     }
     return with_tasks(name, config, *({"task.assigned.partitions": text} for text in assigned))
 
 
-def line(*entries: Entry, links: dict[str, str] = LINKS, config: RawConfig = OWN) -> str | None:
-    others = OtherCopies(viewed(*entries).snapshot, "w:9092")
-    return others.line("a", config, links, others.connectors())
+async def lines(*entries: Entry, links: dict[str, str] = LINKS, config: RawConfig = OWN) -> list[str]:
+    return await OtherCopies(viewed(*entries).snapshot, WORKERS).lines("a", config, links)
 
 
-def test_a_connector_with_the_same_topics_copies_each_record_again() -> None:
-    assert line(*stored("a", "orders-0"), *stored("b", "orders-0,orders-1", "other-0")) == (
-        "connector b copies into topic A.orders, too, so each record comes more than once: stop one of these connectors, "
-        "or exclude it in one"
-    )
+async def test_a_connector_with_the_same_topics_copies_each_record_again() -> None:
+    assert await lines(*stored("a", "orders-0"), *stored("b", "orders-0,orders-1", "other-0")) == [
+        "connector b copies topic orders into the same remote topic, too, so each record is copied more than once: stop one "
+        "of these connectors, or add the topic to topics.exclude of one of them"
+    ]
 
 
-def test_several_are_named_with_all_topics() -> None:
+async def test_several_are_named_with_all_topics() -> None:
     topics = ",".join(f"t{number}-0" for number in range(5))
     links = {f"t{number}": f"A.t{number}" for number in range(5)}
-    found = line(*stored("b", topics), *stored("c", topics), links=links)
-    assert found is not None
-    assert found.startswith("connectors b, c copy into topics A.t0, A.t1, A.t2 and 2 more, too, so each record")
-    assert found.endswith("or exclude them in one")
-
-
-def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
-    other = stored("b", "orders-0", source__cluster__alias="B", replication__policy__class=IDENTITY_POLICY)
-    assert line(*other, links={"orders": "orders"}) == (
-        "connector b copies into topic orders, too: consumers get the records of several sources there"
+    (found,) = await lines(*stored("b", topics), *stored("c", topics), links=links)
+    assert found.startswith(
+        "connectors b, c copy topics t0, t1, t2 and 2 more into the same remote topics, too, so each"
     )
+    assert found.endswith("or add the topics to topics.exclude of one of them")
+
+
+async def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
+    identity = {"source__cluster__alias": "B", "replication__policy__class": IDENTITY_POLICY}
+    links = {"orders": "orders"}
+    assert await lines(*stored("b", "orders-0", **identity, **{SOURCE: "t:9092"}), links=links) == [
+        "connector b copies into remote topic orders, too: consumers there get the records of all these connectors"
+    ]
+    # Whatever the aliases are, addresses say that these are one cluster.
+    (found,) = await lines(*stored("b", "orders-0", **identity), links=links)
+    assert TWICE in found
+
+
+async def test_each_kind_has_a_line_of_its_own() -> None:
+    other = stored("d", "users-0", **{SOURCE: "t:9092"})
+    twice, mixed = await lines(*stored("b", "orders-0"), *other)
+    assert twice.startswith("connector b copies topic orders into")
+    assert TWICE in twice
+    assert mixed.startswith("connector d copies into remote topic A.users, too")
+    assert MIXED in mixed
+
+
+ROUTE = {
+    "transforms": "r",
+    "transforms__r__type": "org.apache.kafka.connect.transforms.RegexRouter",
+    "transforms__r__regex": r"A\.(.*)",
+    "transforms__r__replacement": "$1",
+}
+
+
+async def test_routes_of_another_connector_count() -> None:
+    (found,) = await lines(*stored("b", "orders-0", **ROUTE), links={"orders": "orders"})
+    assert TWICE in found
+    assert await lines(*stored("b", "orders-0", **ROUTE)) == []
 
 
 @pytest.mark.parametrize(
@@ -67,6 +97,7 @@ def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
         pytest.param(stored("b", "other-0"), id="other_topics"),
         pytest.param(stored("b", "orders-0", source__cluster__alias="B"), id="another_source"),
         pytest.param(stored("b", "orders-0", **{TARGET: "c:9092,d:9092"}), id="another_target"),
+        pytest.param(stored("b", "orders-0", **{TARGET: "not an address"}), id="unknown_target"),
         pytest.param(stored("b", "heartbeats-0"), id="heartbeats"),
         pytest.param([*stored("b", "orders-0"), target_state_entry("b", PAUSED)], id="paused"),
         pytest.param([*stored("b", "orders-0"), *deletion_entries("b")], id="deleted"),
@@ -75,38 +106,58 @@ def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
         pytest.param(stored("b", "orders-0", connector__class="com.acme.Unknown"), id="unknown_class"),
         pytest.param(stored("b", "orders-0", connector__class=None), id="no_class"),
         pytest.param(stored("b", "orders-0", replication__policy__class="com.acme.No"), id="unknown_policy"),
+        pytest.param(stored("b", "orders-0", replication__policy__class="python:acme.names:P"), id="a_users_policy"),
         pytest.param(stored("b", "orders-0", transforms="x", transforms__x__type="No"), id="unknown_transformation"),
     ],
 )
-def test_all_others_are_none_of_its_business(entries: list[Entry]) -> None:
-    assert line(*entries) is None
+async def test_all_others_are_none_of_its_business(entries: list[Entry]) -> None:
+    assert await lines(*entries) == []
 
 
-def test_targets_are_one_by_any_address_in_common_and_the_workers_own_by_default() -> None:
-    assert line(*stored("b", "orders-0", **{TARGET: "x:1, w:9092"})) is not None
-    assert line(*stored("b", "orders-0", **{TARGET: "c:9092"}), config={**OWN, TARGET: "d:9092,c:9092"}) is not None
-    assert line(*stored("b", "orders-0"), config={**OWN, TARGET: "c:9092"}) is None
-    same = {TARGET: "${env:TARGET}"}
-    assert line(*stored("b", "orders-0", **same), config={**OWN, **same}) is not None
+@pytest.mark.parametrize(
+    "name", ["source.cluster.alias", "replication.policy.separator", "transforms.r.replacement", "transforms"]
+)
+async def test_names_that_a_config_provider_has_are_not_known(name: str) -> None:
+    config = {key.replace("__", "."): value for key, value in ROUTE.items()} if name.startswith("transforms") else {}
+    entries = stored("b", "orders-0", **{**config, name: "${env:X}"})
+    every = ["A.orders", "${env:X}.orders", "A${env:X}orders", "${env:X}", "orders"]
+    assert [await lines(*entries, links={"orders": remote}) for remote in every] == [[]] * len(every)
 
 
-def test_what_changes_is_seen() -> None:
+async def test_clusters_are_one_by_any_address_in_common_and_the_workers_own_by_default() -> None:
+    async def told(theirs: str | None, mine: str | None, what: str = TARGET) -> list[str]:
+        return await lines(*stored("b", "orders-0", **{what: theirs}), config={**OWN, what: mine})
+
+    assert await told("x:1, w:9092", None)
+    assert await told("SASL_SSL://W:9092,", None)
+    assert await told("c:9092", "d:9092,c:9092")
+    assert await told("${env:TARGET}", "${env:TARGET}")
+    assert not await told(None, "c:9092")
+    assert not await told("x:1,", "y:1,")
+    (same,) = await told("t:9092,s:9092", "S:9092", SOURCE)
+    (other,) = await told("t:9092", "s:9092", SOURCE)
+    assert TWICE in same
+    assert MIXED in other
+
+
+async def test_an_alias_counts_without_the_spaces_around_it() -> None:
+    assert await lines(*stored("b", "orders-0", source__cluster__alias=" A "))
+
+
+async def test_what_changes_is_seen() -> None:
     view = ConfigView()
-    others = OtherCopies(view.snapshot)
+    others = OtherCopies(view.snapshot, WORKERS)
 
-    def told(*entries: Entry) -> bool:
+    async def told(*entries: Entry) -> bool:
         for key, value in entries:
             view.apply(key, value)
-        return others.line("a", OWN, LINKS, others.connectors()) is not None
+        return await others.lines("a", OWN, LINKS) != []
 
-    assert not told()
-    assert told(*stored("b", "orders-0"))
-    assert told(*stored("c", "other-0"))
-    assert not told(*stored("b", "other-0"))
-    assert told(*stored("b", "users-0"))
-    assert not told(target_state_entry("b", PAUSED))
-
-
-def test_without_a_worker_there_are_no_others() -> None:
-    others = OtherCopies()
-    assert others.line("a", OWN, LINKS, others.connectors()) is None
+    assert not await told()
+    assert await told(*stored("b", "orders-0"))
+    assert await told(*stored("c", "other-0"))
+    assert not await told(*stored("b", "other-0"))
+    assert await told(*stored("b", "users-0"))
+    assert not await told(target_state_entry("b", PAUSED))
+    assert await told(target_state_entry("b", "STARTED"))
+    assert not await told(*deletion_entries("b"))

@@ -12,14 +12,13 @@ from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.app.worker_connectors import task_specs
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
 from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore, Reported
-from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition, TaskSpec
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
-from tests.fakes.config_topic import viewed, with_tasks
+from tests.fakes.config_topic import no_others, viewed, with_tasks
 from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
@@ -127,7 +126,7 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
     with pytest.raises(ConfigError) as raised:
         await specs_of().build("run", TaskId("c", 0), written, {**written, setting: provided}, 1)
     with pytest.raises(ConfigError) as of_connector:
-        WorkerConnectorFactory(_any(None), _any(None), viewed().snapshot, OtherCopies())(
+        WorkerConnectorFactory(_any(None), _any(None), viewed().snapshot, no_others())(
             written, {**written, setting: provided}, FakeContext()
         )
     shown = str(raised.value)
@@ -138,7 +137,7 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
 async def test_task_configs_that_nobody_can_read_leave_their_connector_to_be_assigned_anew() -> None:
     stored = [{"task.assigned.partitions": f"orders-1,a,-1,b-{'9' * 30}"}, {"task.assigned.partitions": None}, {}]
     topic = viewed(*with_tasks("c", CONFIG, *stored))
-    part = WorkerConnectorFactory(_any(None), _any(None), topic.snapshot, OtherCopies())(CONFIG, CONFIG, FakeContext())
+    part = WorkerConnectorFactory(_any(None), _any(None), topic.snapshot, no_others())(CONFIG, CONFIG, FakeContext())
     assert [list(map(str, each)) for each in part._assignment] == [["orders-1"], [], []]  # type: ignore[attr-defined]
 
 
