@@ -13,6 +13,7 @@ from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.kafka_io.protocol.transactions import EndTxn
 from mirror_connect.kafka_io.records.record_batch import NewRecord
 from tests.fakes.encoded_batches import decode
+from tests.fakes.producer_rig import until
 from tests.fakes.transaction_broker import OUT_OF_ORDER, Protocol
 from tests.fakes.transactional_target import TransactionalRig, TransactionalTarget
 
@@ -39,8 +40,7 @@ async def test_each_write_is_a_transaction_with_all_its_records(protocol: Protoc
     await writing.rig.producer.start()
     for number in range(3):
         await writing.beat(number)
-    await asyncio.sleep(0.05)
-    assert writing.committed(BEATS) == writing.committed(OFFSETS) == [b"0", b"1", b"2"]
+    await until(lambda: writing.committed(BEATS) == writing.committed(OFFSETS) == [b"0", b"1", b"2"])
     assert [each.committed for each in writing.target.asked(EndTxn)] == [True] * 3
     await writing.rig.producer.close()
 
@@ -57,9 +57,8 @@ async def test_what_is_aborted_is_written_again_and_read_once() -> None:
     writing.target.before = before
     await writing.beat(1)
     await writing.beat(2)
-    await asyncio.sleep(0.05)
+    await until(lambda: writing.committed(BEATS) == writing.committed(OFFSETS) == [b"0", b"1", b"2"])
     assert writing.rig.transactions.aborts == 1
-    assert writing.committed(BEATS) == writing.committed(OFFSETS) == [b"0", b"1", b"2"]
     await writing.rig.producer.close()
 
 
@@ -67,8 +66,8 @@ async def test_writes_at_the_same_time_wait_for_each_other() -> None:
     writing = Writing()
     await writing.rig.producer.start()
     await asyncio.gather(*(writing.beat(number) for number in range(5)))
-    await asyncio.sleep(0.05)
-    assert sorted(writing.committed(BEATS), key=str) == [b"%d" % number for number in range(5)]
+    wanted = [b"%d" % number for number in range(5)]
+    await until(lambda: sorted(writing.committed(BEATS), key=str) == wanted)
     assert writing.rig.transactions.commits == 5
     await writing.rig.producer.close()
 
@@ -80,8 +79,7 @@ async def test_a_refused_record_leaves_nothing_of_the_others() -> None:
     with pytest.raises(PartitionRefusedError):
         await writing.beat(1)
     await writing.own.write({BEATS: [NewRecord(b"k", b"2", 1)]})
-    await asyncio.sleep(0.05)
-    assert writing.committed(BEATS) == [b"2"]
+    await until(lambda: writing.committed(BEATS) == [b"2"])
     await writing.rig.producer.close()
 
 
@@ -94,6 +92,5 @@ async def test_a_write_that_is_cancelled_does_not_keep_the_next_one_from_beginni
             await writing.beat(1)
     writing.target.broker.refuses.clear()
     await writing.beat(2)
-    await asyncio.sleep(0.05)
-    assert writing.committed(BEATS) == writing.committed(OFFSETS) == [b"2"]
+    await until(lambda: writing.committed(BEATS) == writing.committed(OFFSETS) == [b"2"])
     await writing.rig.producer.close()
