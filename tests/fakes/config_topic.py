@@ -10,6 +10,7 @@ import json
 from mirror_connect.app.storage.config_records import Entry, RawConfig, commit_entry, connector_entry, task_entry
 from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.worker_connectors.other_copies import OtherCopies
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from tests.paths import FIXTURES
 
 FIXTURE = FIXTURES / "worker-connect-configs.jsonl"
@@ -37,6 +38,11 @@ def with_tasks(name: str, config: RawConfig, *tasks: RawConfig) -> list[Entry]:
     """A connector and its task configs, committed."""
     entries = [task_entry(name, number, task) for number, task in enumerate(tasks)]
     return [connector_entry(name, config), *entries, commit_entry(name, len(tasks))]
+
+
+def tasks_of(name: str, config: RawConfig, *assigned: str) -> list[Entry]:
+    """A source connector with one task for each of `assigned`, as it makes them."""
+    return with_tasks(name, config, *({**config, ASSIGNED_PARTITIONS: text} for text in assigned))
 
 
 def no_others() -> OtherCopies:

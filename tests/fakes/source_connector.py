@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from mirror_connect.app.storage.config_view import ConfigView
+from mirror_connect.app.storage.config_view import ConfigSnapshot, ConfigView
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
 from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, Assignment
+from mirror_connect.connectors.mirror.assignment import Assignment
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.admin.topic_config_admin import Described
-from tests.fakes.config_topic import with_tasks
+from tests.fakes.config_topic import tasks_of
 from tests.fakes.connector_context import FakeContext, no_offsets
 from tests.fakes.topic_requests import TopicRequests
 
@@ -67,17 +67,29 @@ class Targets:
 
 
 class Context(FakeContext):
-    """Of task configs it keeps the partitions alone. `assigned` is called when it has got some."""
-
-    assigned: Callable[[], None] = staticmethod(lambda: None)
+    """Of task configs it keeps the partitions alone."""
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.heard.append([task["task.assigned.partitions"] for task in task_configs])
-        self.assigned()
+
+
+class GatedCopies(OtherCopies):
+    """Other connectors' tasks are stored when `settles` is set."""
+
+    def __init__(self, snapshot: Callable[[], ConfigSnapshot], settles: asyncio.Event) -> None:
+        super().__init__(snapshot, "b:9092")
+        self._settles = settles
+
+    async def settled(self) -> None:
+        await self._settles.wait()
 
 
 class World:
+    """`settled`: set, if tasks are stored as soon as they are assigned."""
+
     def __init__(self) -> None:
+        self.settled = asyncio.Event()
+        self.settled.set()
         self.source, self.target = FakeCluster({"orders": 2, "other": 1}), FakeCluster({}, "another")
         self.host = Context()
         # The config topic, with other connectors.
@@ -94,7 +106,7 @@ class World:
             "source.cluster.alias": "A",
             "source.cluster.bootstrap.servers": "a:9092",
         }
-        for key, value in with_tasks(name, config, {ASSIGNED_PARTITIONS: assigned}):
+        for key, value in tasks_of(name, config, assigned):
             self.configs.apply(key, value)
 
     def start(self, previous: Assignment | None = None, **more: str) -> None:
@@ -112,7 +124,7 @@ class World:
         }
         settings = connector_definition(CLASS).settings(config)
         targets: Any = Targets()
-        others = OtherCopies(self.configs.snapshot, "b:9092", settle_s=0.0)
+        others = GatedCopies(self.configs.snapshot, self.settled)
         connector = MirrorSourceConnector(
             ConnectorConfig(config, settings, previous or []), targets, self.host, no_offsets, others
         )

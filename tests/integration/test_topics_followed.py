@@ -23,13 +23,12 @@ from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.acls import AclBinding
-from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.mirror.topic_configs import ConfigChange, ConfigSource
 from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_config_admin import alter_topic_configs, describe_topic_configs
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
-from tests.fakes.config_topic import no_others, viewed, with_tasks
+from tests.fakes.config_topic import no_others, tasks_of, viewed
 from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopicLog
 from tests.waiting import wait_for, wait_for_state
@@ -502,7 +501,7 @@ async def test_a_plan_names_the_connector_that_copies_the_same_topic(
     source.create_topic(topic, 1, 1)
     await until(lambda: topic in source.topics())
     config = config_of(source_broker, topic)
-    configs = viewed(*with_tasks("older", config, {ASSIGNED_PARTITIONS: f"{topic}-0"}))
+    configs = viewed(*tasks_of("older", config, f"{topic}-0"))
     plan = await planned(target_broker, config, configs=configs)
     assert len(plan.remarks) == 1
     assert plan.remarks[0].startswith(f"connector older copies topic {topic} into the same remote topic, too")

@@ -92,7 +92,7 @@ class ConnectorContext:
         if not self._former_tasks:
             return text
         first, end, others = text.partition("\n")
-        return "; ".join(filter(None, (first, FORMER_TASKS))) + end + others
+        return "; ".join(filter(None, (first.rstrip("."), FORMER_TASKS))) + end + others
 
     def verified(self, records: VerifiedRecords) -> None:
         """Sampling verification has counted so much since the connector's start."""

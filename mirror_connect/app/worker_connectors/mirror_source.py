@@ -118,6 +118,7 @@ class MirrorSourceConnector:
         await self._scheduler.stop()
         if self._looking is not None:
             self._looking.cancel()
+            await asyncio.wait([self._looking])
         await self._syncs.stop()
         await self._acls.close()
         if self._verification is not None:
@@ -144,8 +145,12 @@ class MirrorSourceConnector:
         self._nothing, self._reserved = found.nothing, found.reserved
 
     async def _look_at_others(self) -> None:
-        await asyncio.sleep(self._others.settle_s)
-        lines = await self._others.lines(self._context.name, self._config.raw, self._links)
+        await self._others.settled()
+        try:
+            lines = await self._others.lines(self._context.name, self._config.raw, self._links)
+        except Exception:  # it is a hint, and concerns nothing else
+            log.exception("Connector %s: what others copy is not known", ConnectorName(self._context.name))
+            return
         self._warn(line for line in lines if line not in self._others_told)
         self._others_told = lines
 

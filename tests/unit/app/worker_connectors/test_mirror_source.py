@@ -112,9 +112,24 @@ async def test_another_connector_that_comes_later_is_logged_after_the_next_refre
 async def test_one_that_is_created_at_the_same_time_is_logged_without_another_refresh(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.host.assigned = lambda: world.store("newer", "orders-0")
+    world.settled.clear()
     world.start(refresh__topics__enabled="false")
+    await world.until(lambda heard: len(heard) == 2)
+    world.store("newer", "orders-0")
+    world.settled.set()
     await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
+
+
+async def test_a_connector_that_stops_looks_at_no_others_any_more(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.settled.clear()
+    world.start(refresh__topics__enabled="false")
+    await world.until(lambda heard: len(heard) == 2)
+    world.store("newer", "orders-0")
+    await world.connectors[0].stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert not any("newer" in each for each in caplog.messages)
 
 
 async def test_many_troubles_are_told_in_a_line_that_can_be_read(world: World) -> None:

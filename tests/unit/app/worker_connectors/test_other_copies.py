@@ -8,19 +8,21 @@ from mirror_connect.app.storage.config_records import (
     PAUSED,
     Entry,
     RawConfig,
+    connector_entry,
     deletion_entries,
     target_state_entry,
 )
 from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.worker_connectors.other_copies import OtherCopies
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
-from tests.fakes.config_topic import viewed, with_tasks
+from mirror_connect.connectors.user_code.user_class import UserClass
+from tests.fakes.config_topic import tasks_of, viewed
 
 SOURCE, TARGET = "source.cluster.bootstrap.servers", "target.cluster.bootstrap.servers"
 OWN: RawConfig = {"name": "a", "source.cluster.alias": "A", SOURCE: "s:9092"}
 LINKS = {"orders": "A.orders", "users": "A.users", "heartbeats": "A.heartbeats"}
 WORKERS = "w:9092"
-TWICE, MIXED = "is copied more than once", "get the records of all these connectors"
+TWICE, MIXED = "so each record is copied more than once", "get the records of both connectors"
 
 
 def stored(name: str, *assigned: str, **more: str | None) -> list[Entry]:
@@ -32,7 +34,7 @@ def stored(name: str, *assigned: str, **more: str | None) -> list[Entry]:
         SOURCE: "s:9092",
         **{key.replace("__", "."): value for key, value in more.items()},
     }
-    return with_tasks(name, config, *({"task.assigned.partitions": text} for text in assigned))
+    return tasks_of(name, config, *assigned)
 
 
 async def lines(*entries: Entry, links: dict[str, str] = LINKS, config: RawConfig = OWN) -> list[str]:
@@ -42,38 +44,56 @@ async def lines(*entries: Entry, links: dict[str, str] = LINKS, config: RawConfi
 async def test_a_connector_with_the_same_topics_copies_each_record_again() -> None:
     assert await lines(*stored("a", "orders-0"), *stored("b", "orders-0,orders-1", "other-0")) == [
         "connector b copies topic orders into the same remote topic, too, so each record is copied more than once: stop one "
-        "of these connectors, or add the topic to topics.exclude of one of them"
+        "of the two connectors, or add the topic to topics.exclude of one of them"
     ]
 
 
-async def test_several_are_named_with_all_topics() -> None:
+async def test_each_connector_has_a_line_and_of_many_topics_some_are_named() -> None:
     topics = ",".join(f"t{number}-0" for number in range(5))
     links = {f"t{number}": f"A.t{number}" for number in range(5)}
-    (found,) = await lines(*stored("b", topics), *stored("c", topics), links=links)
-    assert found.startswith(
-        "connectors b, c copy topics t0, t1, t2 and 2 more into the same remote topics, too, so each"
+    all_of_them, one = await lines(*stored("c", "t3-0"), *stored("b", topics), links=links)
+    assert all_of_them.startswith(
+        "connector b copies topics t0, t1, t2 and 2 more into the same remote topics, too, so"
     )
-    assert found.endswith("or add the topics to topics.exclude of one of them")
+    assert all_of_them.endswith("or add the topics to topics.exclude of one of them")
+    assert one.startswith("connector c copies topic t3 into")
+
+
+async def test_of_many_connectors_some_are_named() -> None:
+    found = await lines(*(entry for number in range(5) for entry in stored(f"c{number}", "orders-0")))
+    assert [line.partition(" cop")[0] for line in found] == ["connector c0", "connector c1", "connector c2", "2 more"]
 
 
 async def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
     identity = {"source__cluster__alias": "B", "replication__policy__class": IDENTITY_POLICY}
     links = {"orders": "orders"}
+    # Two addresses may lead to one cluster.
     assert await lines(*stored("b", "orders-0", **identity, **{SOURCE: "t:9092"}), links=links) == [
-        "connector b copies into remote topic orders, too: consumers there get the records of all these connectors"
+        "connector b copies into remote topic orders, too: consumers there get the records of both connectors; if their "
+        "sources are one cluster, each record is copied more than once"
     ]
     # Whatever the aliases are, addresses say that these are one cluster.
     (found,) = await lines(*stored("b", "orders-0", **identity), links=links)
     assert TWICE in found
+    (found,) = await lines(*stored("b", "orders-0", **identity), links={"sales": "orders"})
+    assert found.endswith(MIXED)
 
 
 async def test_each_kind_has_a_line_of_its_own() -> None:
-    other = stored("d", "users-0", **{SOURCE: "t:9092"})
-    twice, mixed = await lines(*stored("b", "orders-0"), *other)
+    links = {"orders": "A.orders", "people": "A.users"}
+    twice, mixed = await lines(*stored("b", "orders-0", "users-0"), links=links)
     assert twice.startswith("connector b copies topic orders into")
     assert TWICE in twice
-    assert mixed.startswith("connector d copies into remote topic A.users, too")
-    assert MIXED in mixed
+    assert mixed.startswith("connector b copies into remote topic A.users, too")
+    assert mixed.endswith(MIXED)
+
+
+async def test_what_counts_is_the_config_that_the_tasks_have() -> None:
+    entries = stored("b", "orders-0")
+    config = {"name": "b", "connector.class": "MirrorSourceConnector", SOURCE: "t:9092", "source.cluster.alias": "B"}
+    (found,) = await lines(*entries, connector_entry("b", config))
+    assert TWICE in found
+    assert await lines(*tasks_of("b", config, "orders-0"), *stored("b")[:1]) == []
 
 
 ROUTE = {
@@ -88,6 +108,10 @@ async def test_routes_of_another_connector_count() -> None:
     (found,) = await lines(*stored("b", "orders-0", **ROUTE), links={"orders": "orders"})
     assert TWICE in found
     assert await lines(*stored("b", "orders-0", **ROUTE)) == []
+    # A named group is no reference to a config provider.
+    named = {**ROUTE, "transforms__r__regex": r"A\.(?<t>.*)", "transforms__r__replacement": "${t}"}
+    (found,) = await lines(*stored("b", "orders-0", **named), links={"orders": "orders"})
+    assert TWICE in found
 
 
 @pytest.mark.parametrize(
@@ -106,7 +130,6 @@ async def test_routes_of_another_connector_count() -> None:
         pytest.param(stored("b", "orders-0", connector__class="com.acme.Unknown"), id="unknown_class"),
         pytest.param(stored("b", "orders-0", connector__class=None), id="no_class"),
         pytest.param(stored("b", "orders-0", replication__policy__class="com.acme.No"), id="unknown_policy"),
-        pytest.param(stored("b", "orders-0", replication__policy__class="python:acme.names:P"), id="a_users_policy"),
         pytest.param(stored("b", "orders-0", transforms="x", transforms__x__type="No"), id="unknown_transformation"),
     ],
 )
@@ -114,8 +137,15 @@ async def test_all_others_are_none_of_its_business(entries: list[Entry]) -> None
     assert await lines(*entries) == []
 
 
+async def test_a_users_policy_of_another_connector_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(UserClass, "ask", lambda *call: started.append(call))
+    assert await lines(*stored("b", "orders-0", replication__policy__class="python:acme.names:P")) == []
+    assert started == []
+
+
 @pytest.mark.parametrize(
-    "name", ["source.cluster.alias", "replication.policy.separator", "transforms.r.replacement", "transforms"]
+    "name", ["source.cluster.alias", "replication.policy.separator", "transforms.r.regex", "transforms"]
 )
 async def test_names_that_a_config_provider_has_are_not_known(name: str) -> None:
     config = {key.replace("__", "."): value for key, value in ROUTE.items()} if name.startswith("transforms") else {}
