@@ -267,6 +267,7 @@ class Herder:
 
     async def stop(self, patience_s: float = 2.0) -> None:
         """Shutdown, second half: sets everything that ran here to UNASSIGNED, and waits until that is written."""
+        self._reconciler.release_nothing()
         if self.leadership.started and self._membership.runs_for() > 0:
             self._reconciler.give_up()
             if self._membership.is_leader and len(self._membership.assignment.workers) <= 1:

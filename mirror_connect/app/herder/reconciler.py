@@ -138,10 +138,7 @@ class Reconciler:
         if not (self._assigned_connectors or self._assigned_tasks or self._ending):
             return
         self._assigned_connectors, self._assigned_tasks = frozenset(), frozenset()
-        self._ending.clear()
-        for releasing in self._releasing.values():
-            releasing.cancel()
-        self._releasing.clear()
+        self.release_nothing()
         self._task_configs.forget_all()
         self._live.clear()
         self._wanted = {}
@@ -225,6 +222,13 @@ class Reconciler:
         """Shutdown, first half: stops connectors. Tasks may still be ending."""
         self._task_configs.stop()
         await self._connectors.stop_all()
+
+    def release_nothing(self) -> None:
+        """What was taken away and ends from now on is nobody's concern: this worker leaves the group, or has left it."""
+        self._ending.clear()
+        for releasing in self._releasing.values():
+            releasing.cancel()
+        self._releasing.clear()
 
     def give_up(self) -> None:
         """Shutdown, second half: sets everything that ran here to UNASSIGNED. Call it when no task runs here any more."""

@@ -47,6 +47,18 @@ async def test_a_task_moves_when_it_has_ended_at_its_former_worker(group: Sharin
     assert leader.states("a-0") == ["UNASSIGNED", "RUNNING", "UNASSIGNED", "UNASSIGNED", "RUNNING"]
 
 
+async def test_what_ends_after_its_worker_has_stopped_begins_nothing(group: SharingWorkers) -> None:
+    await created(group)
+    events = group.leader.supervisor.hold_ends()
+    group.assign(NOTHING, (["a"], [A1]))
+    await eventually(lambda: not group.leader.supervisor.wanted)
+    await group.leader.herder.stop_connectors()
+    await group.leader.herder.stop()
+    before = asyncio.all_tasks()
+    events.task_ended(A0)
+    assert asyncio.all_tasks() == before
+
+
 async def test_a_connector_moves_and_its_tasks_stay_as_they_are(group: SharingWorkers) -> None:
     await created(group)
     leader, other = group.workers
@@ -129,6 +141,7 @@ async def test_a_worker_that_lost_its_place_claims_nothing_and_writes_no_status(
     assert other.supervisor.retired
     assert other.membership.work is not None
     assert other.membership.work.claims() == Claims()
+    await group.told("a", "RUNNING", "w0:1")
     await group.told(A1, "RUNNING", "w0:1")
     await eventually(lambda: not other.connectors.running)
     await asyncio.sleep(0.05)
