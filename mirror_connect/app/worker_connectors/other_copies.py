@@ -87,10 +87,11 @@ class OtherCopies:
     def _lines(self, config: RawConfig, links: Mapping[str, str], started: Sequence[_Started]) -> list[str]:
         mine = self._copies({remote: topic for topic, remote in links.items()}, config)
         known = self._known_copies(started)
-        found = list(filter(None, (_lines(mine, name, copies) for name, copies in known.items())))
+        found = list(filter(None, (_lines_about(name, copies, mine) for name, copies in known.items())))
         lines = [line for each in found[:_SHOWN] for line in each]
         if (more := len(found) - _SHOWN) > 0:
-            lines.append(f"{more} more copy into its remote topics, too")
+            copy = "connector copies" if more == 1 else "connectors copy"
+            lines.append(f"{more} more {copy} into the same remote topics, too")
         return lines
 
     def _known_copies(self, started: Sequence[_Started]) -> Mapping[str, _Copies]:
@@ -153,8 +154,8 @@ def _addresses(servers: str) -> frozenset[str]:
         return frozenset()
 
 
-def _lines(mine: _Copies, name: str, copies: _Copies) -> list[str]:
-    """What to say of the other connector `name`, which copies this."""
+def _lines_about(name: str, copies: _Copies, mine: _Copies) -> list[str]:
+    """What to say of the other connector `name`, which copies this. `mine`: what the connector itself copies."""
     if mine.target.isdisjoint(copies.target):
         return []
     shared = mine.topics.keys() & copies.topics.keys()

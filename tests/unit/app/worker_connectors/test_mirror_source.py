@@ -100,33 +100,34 @@ async def test_another_connector_that_copies_the_same_topic_is_logged_once(
     assert [each for each in world.host.heard if each != ["orders-0,orders-1"]] == ["started"]
 
 
+async def copied_by_another_since(world: World, **more: str) -> None:
+    """A connector has tasks, and another one gets some for the same topic."""
+    world.start(**more)
+    await world.until(lambda heard: len(heard) == 2)
+    world.store("newer", "orders-0")
+
+
 async def test_another_connector_that_comes_later_is_logged_after_the_next_refresh(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.start()
-    await world.until(lambda heard: len(heard) == 2)
-    world.store("newer", "orders-0")
-    await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
+    await copied_by_another_since(world)
+    await world.until(lambda _: any("connector newer copies" in each for each in caplog.messages))
 
 
 async def test_one_that_is_created_at_the_same_time_is_logged_without_another_refresh(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.settled.clear()
-    world.start(refresh__topics__enabled="false")
-    await world.until(lambda heard: len(heard) == 2)
-    world.store("newer", "orders-0")
+    await copied_by_another_since(world, refresh__topics__enabled="false")
     world.settled.set()
-    await world.until(lambda heard: any("connector newer copies" in each for each in caplog.messages))
+    await world.until(lambda _: any("connector newer copies" in each for each in caplog.messages))
 
 
 async def test_a_connector_that_stops_looks_at_no_others_any_more(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.settled.clear()
-    world.start(refresh__topics__enabled="false")
-    await world.until(lambda heard: len(heard) == 2)
-    world.store("newer", "orders-0")
+    await copied_by_another_since(world, refresh__topics__enabled="false")
     await world.connectors[0].stop()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert not any("newer" in each for each in caplog.messages)

@@ -60,8 +60,12 @@ async def test_each_connector_has_a_line_and_of_many_topics_some_are_named() -> 
 
 
 async def test_of_many_connectors_some_are_named() -> None:
-    found = await lines(*(entry for number in range(5) for entry in stored(f"c{number}", "orders-0")))
-    assert [line.partition(" cop")[0] for line in found] == ["connector c0", "connector c1", "connector c2", "2 more"]
+    several = [entry for number in range(5) for entry in stored(f"c{number}", "orders-0")]
+    found = await lines(*several)
+    assert [line.partition(" cop")[0] for line in found[:3]] == ["connector c0", "connector c1", "connector c2"]
+    assert found[3:] == ["2 more connectors copy into the same remote topics, too"]
+    found = await lines(*several, target_state_entry("c0", PAUSED))
+    assert found[3:] == ["1 more connector copies into the same remote topics, too"]
 
 
 async def test_topics_of_two_sources_under_one_name_are_a_mixture() -> None:
